@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spyrec.bundle.bundle import Bundle
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics import Diagnostic, SpyrecError, refuse
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, refuse
 from spyrec.garbage import rarely_searched
 from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import PROFILES, TargetProfile
@@ -61,7 +61,8 @@ def compile(  # noqa: A001 -- the verb's name
 ) -> Bundle:
     """Compile a graph to a bundle.
 
-    ``base_dir`` is what the paths of weights are relative to where ``graph`` is a parsed object.
+    ``base_dir`` is what the paths of weights are relative to where ``graph`` is a parsed object.  What reading it
+    has to tell (SPY0152) is a warning of Python's.
     Errors: SPY01xx to SPY04xx for the graph, SPY05xx from code generation, SPY0771 for an option out of range.
     """
     from spyrec.ir.graph import Graph
@@ -79,12 +80,12 @@ def compile_once(
 ) -> Bundle:
     """Compile a graph, or take its bundle out of the directory that the options name; errors as :func:`compile`.
 
-    ``warn`` takes what is wrong with the directory (SPY0775).
+    ``warn`` takes what is wrong with the directory (SPY0775), and what reading the graph has to tell (SPY0152).
     """
     from spyrec.compilation_cache import compiled_once
 
     pipeline_options(options)  # options that are refused are refused before anything is read
-    source = read_source(graph, base_dir)
+    source = read_source(graph, base_dir, warn)
     plain = replace(options, cache=None)
     return compiled_once(source, options, lambda: compile(source, plain), warn)
 
@@ -97,15 +98,21 @@ def _warn(diagnostic: Diagnostic) -> None:
 
 @rarely_searched()
 def schedule(
-    graph: GraphSource, options: CompileOptions, base_dir: Path, driver: DriverOptions | None = None
+    graph: GraphSource,
+    options: CompileOptions,
+    base_dir: Path,
+    driver: DriverOptions | None = None,
+    *,
+    warn: Callable[[Diagnostic], None] = _warn,
 ) -> Graph | KernelGraph | Staged:
     """Read a graph and run the passes over it: all of them, or up to the one that ``driver`` names.
 
-    Where the host computes parts of it, the passes run over each of the others.  Errors: as :func:`compile` before code
+    Where the host computes parts of it, the passes run over each of the others.  ``warn`` takes what reading the graph
+    has to tell (SPY0152).  Errors: as :func:`compile` before code
     generation.
     """
     pipeline = pipeline_options(options)
-    source = read_source(graph, base_dir)
+    source = read_source(graph, base_dir, warn)
     from spyrec.passes.driver import DriverOptions
     from spyrec.passes.stages import run_stages
 
@@ -226,18 +233,28 @@ def pipeline_options(options: CompileOptions) -> PipelineOptions:
     )
 
 
-def read_source(graph: GraphSource, base_dir: Path) -> Graph:
-    """Return the IR of a graph given as path, parsed object, IR or builder; errors SPY01xx and SPY02xx."""
+def read_source(graph: GraphSource, base_dir: Path, warn: Callable[[Diagnostic], None] = _warn) -> Graph:
+    """Return the IR of a graph given as path, parsed object, IR or builder; errors SPY01xx and SPY02xx.
+
+    ``warn`` takes what reading it has to tell (SPY0152).
+    """
     from spyrec.ir.graph import Graph
     from spyrec.ir.reader import read_graph, read_graph_data
 
     if isinstance(graph, Graph):
         return graph
+    sink = DiagnosticSink()
     if isinstance(graph, str | os.PathLike):
-        return read_graph(Path(graph))
-    from spyrec.frontends.graph_builder import GraphBuilder
+        found = read_graph(Path(graph), warnings=sink)
+    else:
+        from spyrec.frontends.graph_builder import GraphBuilder
 
-    return graph.build() if isinstance(graph, GraphBuilder) else read_graph_data(graph, None, base_dir)
+        if isinstance(graph, GraphBuilder):
+            return graph.build()
+        found = read_graph_data(graph, None, base_dir, warnings=sink)
+    for warning in sink.diagnostics:
+        warn(warning)
+    return found
 
 
 @contextmanager

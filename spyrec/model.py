@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -14,11 +15,11 @@ import numpy as np
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.entries import BundleEntries
 from spyrec.bundle.entry_directory import is_entries_directory
-from spyrec.diagnostics import Diagnostic, DiagnosticSink, listed, refuse
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, listed, refuse
 from spyrec.front import OpenedBundle, OpenedEntries, entry_options, open_bundle, open_entries
 from spyrec.options import HostArray, RunOptions, RunResult
 from spyrec.runtime.findings import sanitizers_named
-from spyrec.runtime.state_memory import StateKey, state_key
+from spyrec.runtime.state_memory import SavedState, StateKey, state_key
 
 
 def load(bundle: Bundle | BundleEntries | str | os.PathLike[str], options: RunOptions | None = None) -> Model:
@@ -78,8 +79,9 @@ class Model:
     """A bundle, or the entries of a model, loaded: device, plans, programs, constants and tensors serve every call.
 
     A call that is refused or fails leaves the model as it was; where it broke off half-way the next one loads the
-    bundle anew.  Threads may share a model: their calls take turns.  It is closed by :meth:`close` or ``with``; one
-    that is dropped leaves nothing.  Where ``sanitize`` is set every call has a fresh device, because a sanitizer tells
+    bundle anew.  State that such a call had begun to write is lost: a later call has to give it, and is told so
+    (SPY0760).  Threads may share a model: their calls take turns.  It is closed by :meth:`close` or ``with``; one that
+    is dropped leaves nothing.  Where ``sanitize`` is set every call has a fresh device, because a sanitizer tells
     memory that nobody wrote from what an earlier call left.
 
     Inputs that the graph's ``updates`` name are a model's state: the content that a call gave them is there in the next
@@ -107,6 +109,10 @@ class Model:
         self._opened: OpenedBundle | OpenedEntries | None = None
         self._state: dict[StateKey, HostArray] = {}
         """Of a model that is watched, inputs that results have replaced: each call has a fresh device."""
+
+        self._calls = 0
+        self._left: SavedState | None = None
+        """What a call that broke off has left of the state of its device."""
 
         if not self._is_watched:
             self._open()
@@ -241,14 +247,35 @@ class Model:
             if isinstance(found, RunResult):
                 return found
             self._opened = found
+            if self._left is not None:
+                memory = found.prepared.state_memory if isinstance(found, OpenedBundle) else found.state
+                memory.restore(self._left)
+                self._left = None
         return self._opened
 
     def _executed(self, opened: OpenedBundle, inputs: Mapping[str, HostArray]) -> RunResult:
+        self._calls += 1
         try:
             return opened.run(inputs)
+        except BaseException as error:
+            if opened.prepared.is_in_doubt and not self._is_watched:
+                self._save_state(opened, error)
+            raise
         finally:
             if self._is_watched or opened.prepared.is_in_doubt:
                 self._drop()
+
+    def _save_state(self, opened: OpenedBundle, error: BaseException) -> None:
+        """Keep what a call that broke off has left of the state: the next one has another device."""
+        state = opened.prepared.state_memory
+        how = f"was refused ({error.diagnostics[0].code})" if isinstance(error, SpyrecError) else "broke off"
+        call = f"call {self._calls} of the model {how}"
+        opened.prepared.lose_written(f"{call} when it had begun to write it")
+        lost = state.all_lost(f"{call}, and its device could not be asked for it")
+        if isinstance(error, SpyrecError):
+            with suppress(SpyrecError):
+                lost = state.saved()
+        self._left = lost
 
     def _drop(self) -> None:
         opened, self._opened = self._opened, None

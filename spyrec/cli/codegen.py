@@ -9,6 +9,7 @@ import click
 
 from spyrec.bundle.dialects import COMPATIBLE, NEWEST, dialect_of
 from spyrec.cli._console import current_console
+from spyrec.cli._paths import OutputPath
 from spyrec.cli._target import resolve_target
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(name="codegen")
 @click.argument("opspecs", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("-o", "output", required=True, type=click.Path(path_type=Path), help="The bundle directory to write.")
+@click.option("-o", "output", required=True, type=OutputPath(), help="The bundle directory to write.")
 @click.option(
     "--compat",
     type=click.Choice(COMPATIBLE),

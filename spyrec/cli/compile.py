@@ -10,10 +10,12 @@ import click
 
 from spyrec.bundle.dialects import COMPATIBLE
 from spyrec.cli._console import current_console
+from spyrec.cli._paths import OutputPath
 from spyrec.dataclass import dataclass
 
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
+    from spyrec.diagnostics import Diagnostic
     from spyrec.hardware.target import Target
     from spyrec.ir.graph import Graph
     from spyrec.options import CompileOptions
@@ -24,7 +26,7 @@ _SHOWN_DIFFERENCES = 20
 
 @click.command(name="compile")
 @click.argument("graph", type=click.Path(exists=True, allow_dash=True, path_type=Path))
-@click.option("-o", "output", type=click.Path(path_type=Path), help="The bundle directory to write.")
+@click.option("-o", "output", type=OutputPath(), help="The bundle directory to write.")
 @click.option("--cores", type=click.IntRange(min=1), help="Most cores that one operation is divided among.")
 @click.option("--target", default="spyre", show_default=True, metavar="NAME|FILE", help="The device model.")
 @click.option(
@@ -192,10 +194,14 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
     from spyrec.passes.driver import DriverOptions
 
     console = current_console()
+
+    def warn(warning: Diagnostic) -> None:
+        console.emit([warning])
+
     with console.progress(f"compiling {graph.name}"):
         if options.cache is not None and watch.is_idle:
-            return compile_once(graph, options, graph.parent, lambda warning: console.emit([warning]))
-        result = schedule(graph, options, graph.parent, DriverOptions(watch.stop_after, watch))
+            return compile_once(graph, options, graph.parent, warn)
+        result = schedule(graph, options, graph.parent, DriverOptions(watch.stop_after, watch), warn=warn)
         if watch.stop_after is not None:
             return None
         assert not isinstance(result, Graph), "a whole pipeline ends in kernels"
@@ -204,7 +210,7 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
 
 def _compile_entries(directory: Path, output: Path, options: CompileOptions, *, force: bool) -> int:
     """Compile the entries of one model, and write them all or none."""
-    from spyrec.diagnostics import Location, refuse
+    from spyrec.diagnostics import DiagnosticSink, Location, refuse
     from spyrec.entry_compilation import entries_of
     from spyrec.front import compile as compile_graph
     from spyrec.ir.reader import read_graph
@@ -218,7 +224,10 @@ def _compile_entries(directory: Path, output: Path, options: CompileOptions, *, 
         with current_console().progress(f"compiling {name}"):
             return compile_graph(graph, options)
 
-    entries = entries_of({name: read_graph(path, directory) for name, path in files.items()}, compiled)
+    warnings = DiagnosticSink()
+    graphs = {name: read_graph(path, directory, warnings=warnings) for name, path in files.items()}
+    current_console().emit(warnings.diagnostics)
+    entries = entries_of(graphs, compiled)
     with current_console().progress("writing the bundles"):
         entries.save(output, force=force)
     click.echo("\n".join(_summary(bundle, output / name) for name, bundle in entries.bundles.items()))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from spyrec.cli._paths import OutputPath
 from spyrec.cli._published import EXAMPLES, published_files, published_folder
 
 _README = "README.md"
@@ -15,7 +16,7 @@ _README = "README.md"
 
 @click.command(name="examples")
 @click.argument("name", required=False)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The directory to make, with NAME in it.")
+@click.option("-o", "--output", type=OutputPath(), help="The directory to make, with NAME in it.")
 def command(*, name: str | None, output: Path | None) -> int:
     """List the examples, or copy the example NAME: graph, weights, programs, and a README to begin with."""
     if name is None and output is not None:

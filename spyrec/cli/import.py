@@ -13,6 +13,7 @@ import click
 
 from spyrec.bundle.manifest_json import ENTRY_NAME
 from spyrec.cli._console import current_console
+from spyrec.cli._paths import OutputPath
 
 if TYPE_CHECKING:
     from spyrec.diagnostics.json_reading import JsonValue
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command(name="import")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "output", type=click.Path(path_type=Path), help="The directory to write.")
+@click.option("-o", "output", type=OutputPath(), help="The directory to write.")
 @click.option(
     "--dtype",
     type=click.Choice(["float16", "bfloat16", "keep"]),

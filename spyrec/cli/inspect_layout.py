@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._paths import OutputPath
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, located
 
@@ -95,7 +96,7 @@ class _Address(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--fixed-io-layouts", is_flag=True, help="With a graph: keep the default layouts of inputs and outputs.")
 @click.option("--lx", "is_lx", is_flag=True, help="With a bundle: what lies in the scratchpads when.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture of the sticks.")
+@click.option("--svg", type=OutputPath(is_file=True), help="Write a picture of the sticks.")
 @click.option("--force", is_flag=True, help="Replace a picture that spyrec did not write.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
@@ -236,7 +237,7 @@ def _of_graph(graph: _Graph, questions: Questions, picture: _Picture | None, *, 
     from spyrec.options import CompileOptions
 
     options = CompileOptions(fixed_io_layouts=graph.fixed_io_layouts)
-    kernels = schedule(graph.path, options, graph.path.parent)
+    kernels = schedule(graph.path, options, graph.path.parent, warn=lambda warning: current_console().emit([warning]))
     assert not isinstance(kernels, Graph), "a whole pipeline ends in kernels"
     layouts = staged_layouts(kernels) if isinstance(kernels, Staged) else graph_layouts(kernels)
     values = list(layouts.values) if graph.value is None else [_value_of(layouts, graph)]

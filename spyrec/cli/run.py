@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import Console, current_console
+from spyrec.cli._paths import OutputPath
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, listed
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
@@ -62,7 +63,7 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option(
     "--dim", "dims", type=_DimSize(), multiple=True, help="Size of a symbolic dim; else as inputs say, or most."
 )
-@click.option("--outputs", type=click.Path(path_type=Path), help="Write the outputs to this .npz file.")
+@click.option("--outputs", type=OutputPath(), help="Write the outputs to this .npz file.")
 @click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Argument table (JSON).")
 @click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
 @click.option(
@@ -74,7 +75,7 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap,sync, or all.")
 @click.option("--numerics", type=click.Choice(_NUMERICS), default=Numerics.DL16.value, help="16-bit storage.")
 @click.option("--engine", type=click.Choice(_ENGINES), default=Engine.FAST.value, help="Compiled, or by definition.")
-@click.option("--trace", type=click.Path(path_type=Path), help="Write the simulated timeline (Perfetto JSON).")
+@click.option("--trace", type=OutputPath(), help="Write the simulated timeline (Perfetto JSON).")
 @click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
 @click.option(

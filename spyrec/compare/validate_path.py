@@ -121,7 +121,7 @@ class _Checker:
     def graph(self, data: JsonValue, source: SourceText) -> str:
         from spyrec.ir.reader import read_graph_data  # late: the op catalogue, which no other kind needs
 
-        graph = attempt(self.sink, lambda: read_graph_data(data, source, self.path.parent))
+        graph = attempt(self.sink, lambda: read_graph_data(data, source, self.path.parent, warnings=self.sink))
         return "" if graph is None else f'"{graph.name}", {_counted(len(graph.nodes), "node")}'
 
     def opspecs(self, text: bytes) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import DiagnosticSink, refuse
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Severity, refuse
 from spyrec.files.array_memory import per_number, without_repeats
 from spyrec.frontends.call_site import CallSite
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
+from spyrec.ir.constants import narrowed
 from spyrec.ir.numbers import encode, fits, misfit
+from spyrec.ir.tensor_file import WIDE
 
 Array = npt.NDArray[np.generic]
 
@@ -21,7 +24,8 @@ Array = npt.NDArray[np.generic]
 def constant_array(value: npt.ArrayLike, dtype: str | None, site: CallSite) -> tuple[Array, DType]:
     """Return numbers in the carrier of their dtype, read-only, and the dtype.
 
-    The dtype is the one that is named, else the array's; Python's numbers are float16, or bool.  Floats are rounded to
+    The dtype is the one that is named, else the array's; Python's numbers are float16, or bool; float64 is narrowed to
+    float32, with a warning (SPY0152).  Floats are rounded to
     nearest.  The 8-bit floats come as raw bits in uint8, bfloat16 as bits in uint16 or as numbers.  An array that
     nobody can write to is taken as it is, any other is copied.
     Errors: SPY0103 NaN outside an array, SPY0127 lists of several lengths, SPY0128 numbers that the dtype lacks,
@@ -35,12 +39,16 @@ def constant_array(value: npt.ArrayLike, dtype: str | None, site: CallSite) -> t
         raise refuse("SPY0128", f"a constant of {array.dtype} holds no numbers", site)
     is_given = isinstance(value, np.ndarray | np.generic)
     found = _dtype(array, dtype, site, is_given=is_given)
+    if (array.dtype.name if dtype is None and is_given else dtype) == WIDE:
+        return _narrowed(array, site, may_have_nan=is_given), found
     return _converted(array, found, site, is_given=is_given), found
 
 
 def _dtype(array: Array, dtype: str | None, site: CallSite, *, is_given: bool) -> DType:
     if dtype is None and not is_given:
         return DType.BOOL if array.dtype == np.bool_ else DType.FLOAT16
+    if (array.dtype.name if dtype is None else dtype) == WIDE:
+        return DType.FLOAT32
     try:
         return read_dtype(array.dtype.name if dtype is None else dtype)
     except AttributeTextError as error:
@@ -63,6 +71,18 @@ def _converted(array: Array, dtype: DType, site: CallSite, *, is_given: bool) ->
     held = per_number(array, converted)
     held.setflags(write=False)
     return held
+
+
+def _narrowed(array: Array, site: CallSite, *, may_have_nan: bool) -> Array:
+    """Return numbers that are float64 as float32, with a warning of Python's (SPY0152)."""
+    wide = per_number(array, lambda numbers: numbers.astype(np.float64))
+    if not may_have_nan and bool(np.isnan(without_repeats(wide)).any()):
+        raise refuse("SPY0103", "a constant holds NaN", site, hint="leave it out, or give it in a float array")
+    found, losses = narrowed(wide)
+    message = f"a constant is float64, and narrowed to float32: {losses}"
+    told = Diagnostic("SPY0152", message, site, hint='name the dtype: dtype="float32"', severity=Severity.WARNING)
+    warnings.warn(told.render(), RuntimeWarning, stacklevel=4)
+    return found
 
 
 def _require_fit(array: Array, dtype: DType, site: CallSite, *, may_have_nan: bool) -> None:

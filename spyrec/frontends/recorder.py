@@ -95,16 +95,21 @@ class GraphRecorder:
         if model.name in self.nodes:
             raise refuse("SPY0115", f'the node name "{model.name}" is taken', site)
         read: list[Node] = []
+        constants = set(self.tables.constants)
 
         def work() -> None:
             reader = NodeReader(self.tables, name_results)
             read.extend(read_work_divisions([model], reader.read([model]), self.tables))
 
-        self._attempt(work, lambda: [self.tables.forget(name) for name in {model.name, *names}])
+        def undo() -> None:
+            for name in {model.name, *names, *(self.tables.constants.keys() - constants)}:
+                self.tables.forget(name)
+
+        self._attempt(work, undo)
         node = read[0]
         if model.name not in node.outputs:
             self.tables.forget(model.name)
-        self._sites.update(dict.fromkeys(node.outputs, site))
+        self._sites.update(dict.fromkeys((*node.outputs, *(self.tables.constants.keys() - constants)), site))
         self.nodes[model.name] = node
         return node
 

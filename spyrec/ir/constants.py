@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
 from spyrec.diagnostics.json_reading import JsonValue
-from spyrec.files.array_memory import is_uniform
+from spyrec.files.array_memory import is_uniform, per_number, without_repeats
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import ConstantData, Graph, location_of
 from spyrec.ir.inference import MAX_ELEMENTS
 from spyrec.ir.numbers import decode, encode, fits, misfit
-from spyrec.ir.tensor_file import TensorFileError, load_tensor
+from spyrec.ir.tensor_file import WIDE, TensorFileError, load_tensor
 from spyrec.ir.types import TensorType
 
 MAX_INLINE_ELEMENTS = 4096
@@ -34,19 +35,36 @@ class InlineValueError(Exception):
         self.path = path
 
 
-def read_inline(value: JsonValue, wanted: TensorType) -> npt.NDArray[np.generic]:
+def read_inline(value: JsonValue, wanted: TensorType, *, is_wide: bool = False) -> npt.NDArray[np.generic]:
     """Return an inline ``value`` in the carrier of its dtype: a nested list of the shape, or one number for all.
+
+    One that ``is_wide`` is float64, whatever its dtype.
 
     A number in place of a list takes no memory, whatever the shape.
     Errors (:class:`InlineValueError`): SPY0103 not finite, SPY0125 beyond 2**63 bytes, SPY0127 another shape, SPY0128 a
     number that does not fit.
     """
-    if not isinstance(value, list):
-        return repeated(encode(np.asarray(_read_leaf(value, wanted.dtype, ())), wanted.dtype), wanted.shape)
-    leaves: list[float | int | bool] = []
-    _collect(value, wanted, (), leaves)
+    dtype = None if is_wide else wanted.dtype
     carrier = np.float64 if wanted.dtype.is_float else np.int64
-    return encode(np.array(leaves, carrier).reshape(wanted.shape), wanted.dtype)
+    if not isinstance(value, list):
+        number = np.asarray(_read_leaf(value, dtype, ()), carrier if is_wide else None)
+        return repeated(number if dtype is None else encode(number, dtype), wanted.shape)
+    leaves: list[float | int | bool] = []
+    _collect(value, wanted.shape, dtype, (), leaves)
+    numbers = np.array(leaves, carrier).reshape(wanted.shape)
+    return numbers if dtype is None else encode(numbers, dtype)
+
+
+def narrowed(numbers: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.generic], str]:
+    """Return float64 numbers as float32, rounded once, and in words what they lost."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = per_number(numbers, lambda once: once.astype(np.float32))
+    shown, wide = without_repeats(found), without_repeats(numbers)
+    each = numbers.size // max(wide.size, 1)
+    overflown = int(np.count_nonzero(np.isinf(shown) & np.isfinite(wide))) * each
+    lost = int(np.count_nonzero((shown == 0) & (wide != 0))) * each
+    found.setflags(write=False)
+    return found, f"of its {numbers.size} numbers {overflown} overflow to an infinity, and {lost} are lost to 0"
 
 
 def repeated(number: npt.NDArray[np.generic], shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
@@ -61,36 +79,53 @@ def repeated(number: npt.NDArray[np.generic], shape: tuple[int, ...]) -> npt.NDA
     return np.broadcast_to(number, shape)
 
 
-def _collect(value: JsonValue, wanted: TensorType, path: tuple[int, ...], leaves: list[float | int | bool]) -> None:
+def _collect(
+    value: JsonValue,
+    shape: tuple[int, ...],
+    dtype: DType | None,
+    path: tuple[int, ...],
+    leaves: list[float | int | bool],
+) -> None:
     depth = len(path)
-    if depth == wanted.rank:
-        leaves.append(_read_leaf(value, wanted.dtype, path))
+    if depth == len(shape):
+        leaves.append(_read_leaf(value, dtype, path))
         return
-    if not isinstance(value, list) or len(value) != wanted.shape[depth]:
+    if not isinstance(value, list) or len(value) != shape[depth]:
         found = f"a list of {len(value)}" if isinstance(value, list) else "no list"
-        message = f"the value has {found} where the shape {list(wanted.shape)} has {wanted.shape[depth]} entries"
+        message = f"the value has {found} where the shape {list(shape)} has {shape[depth]} entries"
         raise InlineValueError("SPY0127", message, path)
     for index, item in enumerate(value):
-        _collect(item, wanted, (*path, index), leaves)
+        _collect(item, shape, dtype, (*path, index), leaves)
 
 
-def _read_leaf(value: JsonValue, dtype: DType, path: tuple[int, ...]) -> float | int | bool:
+def _read_leaf(value: JsonValue, dtype: DType | None, path: tuple[int, ...]) -> float | int | bool:
     if isinstance(value, list | dict) or value is None:
         raise InlineValueError("SPY0127", "a list or object stands where a number is due", path)
     number = _INFINITIES.get(value) if isinstance(value, str) else value
     if isinstance(number, float) and not isinstance(value, str) and not math.isfinite(number):
         raise InlineValueError("SPY0103", f"number {number} is not finite", path)
-    if number is None or (isinstance(number, bool) and dtype is not DType.BOOL) or not fits(number, dtype):
+    if number is None or (isinstance(number, bool) and dtype is not DType.BOOL) or not _fits(number, dtype):
         shown = f'"{value[:40]}"' if isinstance(value, str) else str(value)[:40]
-        raise InlineValueError("SPY0128", f"{shown} is no {dtype.value}: {_misfit(number, dtype)}", path)
+        name = WIDE if dtype is None else dtype.value
+        raise InlineValueError("SPY0128", f"{shown} is no {name}: {_misfit(number, dtype)}", path)
+    if dtype is None:
+        return float(number)
     return number if dtype is DType.BOOL or not dtype.is_float else float(number)
 
 
-def _misfit(number: float | str | bool | None, dtype: DType) -> str:
+def _fits(number: float | bool, dtype: DType | None) -> bool:
+    if dtype is not None:
+        return fits(number, dtype)
+    return isinstance(number, float) or abs(number) <= sys.float_info.max
+
+
+def _misfit(number: float | str | bool | None, dtype: DType | None) -> str:
     if number is None or isinstance(number, str):
         return "it is no number"
     is_bool = isinstance(number, bool) and dtype is not DType.BOOL
-    return "it is a bool, write 0 or 1" if is_bool else misfit(number, dtype)
+    if is_bool:
+        return "it is a bool, write 0 or 1"
+    return "it has more digits than any float64" if dtype is None else misfit(number, dtype)
 
 
 def is_inline(data: ConstantData, found: TensorType) -> bool:
@@ -112,12 +147,16 @@ def load_constant(graph: Graph, name: str) -> npt.NDArray[np.generic]:
 
     Errors: SPY0130, SPY0131 the file is gone or has changed since the graph was read.
     """
-    data = graph.constants[name]
-    if data.array is not None:
-        return data.array
-    assert data.file is not None, name
     try:
-        return load_tensor(Path(data.file), data.tensor, graph.type_of(name))
+        return load_constant_data(graph.constants[name], graph.type_of(name))
     except TensorFileError as error:
         place: Location = location_of(graph.values[name].origin)
         raise refuse(error.code, f'constant "{name}": {error.message}', place) from None
+
+
+def load_constant_data(data: ConstantData, wanted: TensorType) -> npt.NDArray[np.generic]:
+    """Return the numbers of a constant of this type; errors (:class:`TensorFileError`): as :func:`load_constant`."""
+    if data.array is not None:
+        return data.array
+    assert data.file is not None, data
+    return load_tensor(Path(data.file), data.tensor, wanted)

@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+import numpy.typing as npt
+
 from spyrec.diagnostics import DiagnosticSink, Location, ModelPlace
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import AttributeTextError, read_dtype
-from spyrec.ir.constants import InlineValueError, read_inline
+from spyrec.ir.constants import InlineValueError, narrowed, read_inline
 from spyrec.ir.graph import ConstantData, LayoutPin, Value
 from spyrec.ir.graph_text import (
     NAMELESS,
@@ -26,9 +29,19 @@ from spyrec.ir.graph_text import (
 )
 from spyrec.ir.inference import MAX_ELEMENTS
 from spyrec.ir.near_names import did_you_mean
-from spyrec.ir.tensor_file import StoredTensor, TensorFileError, find_tensor, read_header, resolve_inside
+from spyrec.ir.tensor_file import (
+    WIDE,
+    StoredTensor,
+    TensorFileError,
+    find_tensor,
+    load_tensor,
+    read_header,
+    resolve_inside,
+)
 from spyrec.ir.types import TensorType
 from spyrec.layout.symbolic_dim import SymbolicDim
+
+Numbers = npt.NDArray[np.generic]
 
 
 class Declarations:
@@ -70,6 +83,10 @@ class Declarations:
         is_declared = name in self.values or name in self.broken
         return self.form.has_all_names and name != NAMELESS and not is_declared
 
+    def is_claimed(self, name: str) -> bool:
+        """Whether some declaration has taken a value name."""
+        return name in self._places or name in self.values
+
     def claim(self, name: str, place: Location) -> bool:
         """Take a value name for the declaration at ``place``.  Errors: SPY0115 it is taken.
 
@@ -108,7 +125,7 @@ class Declarations:
         """Return the declared type.  Errors: SPY0123 unknown dim, SPY0125 too many elements, SPY0140 no dtype."""
         dtype: DType | None = None
         try:
-            dtype = read_dtype(item.dtype)
+            dtype = DType.FLOAT32 if _is_wide(item) else read_dtype(item.dtype)
         except AttributeTextError as error:
             self.sink.error(error.code, error.message, place.child("dtype"), hint=error.hint(self.sink))
         unknown = [(axis, entry) for axis, entry in enumerate(item.shape) if self._extent(entry) is None]
@@ -157,7 +174,8 @@ class Declarations:
 
     def _read_inline(self, item: ConstantText, wanted: TensorType, place: Location) -> None:
         try:
-            self.constants[item.name] = ConstantData(array=read_inline(cast("JsonValue", item.value), wanted))
+            array = read_inline(cast("JsonValue", item.value), wanted, is_wide=_is_wide(item))
+            self.constants[item.name] = ConstantData(array=self._narrowed(item, array, place))
         except InlineValueError as error:
             self.sink.error(error.code, f'constant "{item.name}": {error.message}', place.child(*error.path))
 
@@ -170,10 +188,21 @@ class Declarations:
             path = resolve_inside(self._base_dir, data.file)
             if path not in self._headers:
                 self._headers[path] = read_header(path)
-            find_tensor(self._headers[path], data.tensor, wanted)
+            find_tensor(self._headers[path], data.tensor, wanted, is_wide=_is_wide(item))
             self.constants[item.name] = ConstantData(file=str(path), tensor=data.tensor)
+            if _is_wide(item):
+                wide = load_tensor(path, data.tensor, wanted, is_wide=True)
+                self.constants[item.name] = ConstantData(array=self._narrowed(item, wide, place))
         except TensorFileError as error:
             self.sink.error(error.code, f'constant "{item.name}": {error.message}', place, hint=hint)
+
+    def _narrowed(self, item: ConstantText, array: Numbers, place: Location) -> Numbers:
+        """Return the numbers of a constant, of float64 ones as float32, with a warning (SPY0152)."""
+        if not _is_wide(item):
+            return array
+        found, losses = narrowed(array)
+        self.sink.warning("SPY0152", f'constant "{item.name}" is float64, and narrowed to float32: {losses}', place)
+        return found
 
     def read_pin(self, layout: LayoutText | None, rank: int, owner: Location) -> LayoutPin | None:
         """Return the pinned layout of the input or node at ``owner``.
@@ -218,3 +247,8 @@ def _list_problem(device_size: list[int] | None, stride_map: list[int] | None) -
     if any(not -1 <= stride < MAX_ELEMENTS for stride in stride_map):
         return f"stride_map {stride_map} holds an entry below -1 or above 2**63 - 1"
     return None
+
+
+def _is_wide(item: InputText | ConstantText) -> bool:
+    """Whether a constant is float64, which no value of a graph is."""
+    return isinstance(item, ConstantText) and item.dtype == WIDE

@@ -182,14 +182,19 @@ def _number_type(operand: Scalar, index: int, dtype: DType) -> TensorType:
 
 
 def _require_formats(definition: OpDef, types: OperandTypes) -> None:
-    """Refuse what neither the device nor the host computes with: 8-bit floats.  Errors: SPY0214."""
+    """Refuse what neither the device nor the host computes with: 8-bit floats.  Errors: SPY0214.
+
+    The host moves them like all others.
+    """
+    if definition.moves:
+        return
     for index, operand in enumerate(types):
         if operand is None or operand.dtype in HOST_DTYPES or operand.dtype.device_format in definition.formats:
             continue
-        formats = sorted(item.name for item in definition.formats)
-        message = f"{definition.name} takes {' or '.join(formats)} on the device, and {operand} is "
-        hint = "convert the operand first: to(float16)"
-        raise OpError("SPY0214", message + operand.dtype.device_format.name, hint=hint, operand=index)
+        formats = " and ".join(sorted(item.name for item in definition.formats))
+        taken = f"{formats} on the device, and on the host all dtypes" if formats else "all dtypes"
+        message = f"{definition.name} has no form of {operand}: it takes {taken} but 8-bit floats"
+        raise OpError("SPY0214", message, hint="convert the operand first: to(float16)", operand=index)
 
 
 def _axis_name(sources: tuple[tuple[int, int], ...], names: Sequence[DimNames]) -> str | None:

@@ -10,6 +10,7 @@ from typing import cast
 from spyrec.diagnostics import Location, ModelPlace
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.attribute_text import AttributeTextError, attribute_fields, read_attribute
+from spyrec.ir.constant_masks import with_positions
 from spyrec.ir.declarations import Declarations
 from spyrec.ir.graph import Node, Operand, Scalar, Value
 from spyrec.ir.graph_text import NAMELESS, NodeText
@@ -280,7 +281,9 @@ class NodeReader:
 
     def _infer(self, model: NodeText, call: _Call, attributes: Attributes, place: Location) -> Inferred | None:
         """Return what the node's operands and results are, or report why it has none."""
-        inferred = infer(call.definition, call.operands, attributes, self._declarations.values)
+        inferred = self._with_positions(call, place) or infer(
+            call.definition, call.operands, attributes, self._declarations.values
+        )
         if isinstance(inferred, OpError):
             notes = (f'node "{model.name}" = {call.definition.name}({self._describe(call.operands)})',)
             where = _place(inferred, model, place)
@@ -289,6 +292,16 @@ class NodeReader:
         is_open = call.definition.result_count is None
         is_named = is_open or model.outputs is None or len(model.outputs) == len(inferred.results)
         return inferred if is_named else None
+
+    def _with_positions(self, call: _Call, place: Location) -> OpError | None:
+        """Take the positions of masks that are constants; return how one contradicts what it covers."""
+        if call.definition.name != "index":
+            return None
+        try:
+            call.operands = with_positions(call.operands, self._declarations, place)
+        except OpError as contradiction:
+            return contradiction
+        return None
 
     def _describe(self, operands: Sequence[Operand]) -> str:
         return ", ".join(describe_operand(operand, self._declarations.values) for operand in operands[:8])

@@ -55,17 +55,22 @@ def _roundings_record(definition: OpDef) -> JsonValue:
             "result": stated.result,
             "operands": stated.operands,
             "distance_from": stated.centre and stated.centre.name,
+            "has_gate": stated.gated is not None,
         }
     )
 
 
 def roundings_text(definition: OpDef) -> str:
-    """Return how far results may be off where the op is made of others: ``4, and 1 of each operand``."""
+    """Return how far results may be off where the op is made of others: ``4, and 1 of each operand``.
+
+    All that :class:`Roundings` states is said.
+    """
     stated = definition.roundings
     if stated is None:
         return ""
     text = f"{stated.result:g}" + (f", and {stated.operands:g} of each operand" if stated.operands else "")
-    return text + (f", of the first its distance from {stated.centre.name}" if stated.centre is not None else "")
+    text += f", of the first its distance from {stated.centre.name}" if stated.centre is not None else ""
+    return text + (", and that of a gate below 2**-126" if stated.gated is not None else "")
 
 
 def type_text(annotation: object) -> str:
@@ -163,8 +168,11 @@ def docs_page() -> str:
         "  largest of windows are maxima of shifted slices, which are exact: no file shows the device's own operation.",
         "* *Error*: how `--check` bounds a result; every store rounds once in its format besides.",
         "* *Roundings*: by how many of its format a result may be off where the op is made of others, which",
-        "  `--check` holds it to (D185); where operands are named, as if each had been rounded so often. Without a",
-        "  number the steps are exact but for one, or have bounds of their own.",
+        "  `--check` holds it to (D185); where operands are named, as if each had been rounded so often. Besides each",
+        "  operand may be off by 16 roundings of float32, which is what arithmetic inside may cost. A *gate* is a",
+        "  float32 factor inside that goes to 0: below 2\\*\\*-126 a rounding is absolute, and the result may be off",
+        "  by 2\\*\\*-150 times what the gate multiplies (`silu(-100)` by 1.9 %), but never by more than all of it.",
+        "  Without a number the steps are exact but for one, or have bounds of their own.",
         "* *Refused*: what PyTorch takes and a graph does not; it is refused by name. Refused of every op: dtypes that",
         "  *where* does not name; two float dtypes in one op (SPY0203: a cast that nobody asked for would round); a",
         "  number that is no value of the dtype beside it (SPY0215); the largest, smallest or median of no elements",
@@ -186,7 +194,7 @@ def docs_page() -> str:
             definition.summary,
             places_text(definition),
             error_class(definition),
-            roundings_text(definition),
+            roundings_text(definition).replace("**", r"\*\*"),
             refused,
         ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")

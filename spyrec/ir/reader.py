@@ -21,9 +21,10 @@ from spyrec.ir.node_reader import NodeReader
 from spyrec.ir.requests import read_loops, read_updates, read_work_divisions
 
 
-def read_graph(path: Path | str, base_dir: Path | None = None) -> Graph:
+def read_graph(path: Path | str, base_dir: Path | None = None, *, warnings: DiagnosticSink | None = None) -> Graph:
     """Read a graph file; constants in files are found relative to its directory, or to ``base_dir``.
 
+    ``warnings`` takes what was narrowed (SPY0152).
     Errors: SPY0138 the file cannot be read; those of :func:`load_json` and :func:`read_graph_data`.
     """
     file = Path(path)
@@ -36,14 +37,21 @@ def read_graph(path: Path | str, base_dir: Path | None = None) -> Graph:
         message = f"the graph file has more than {MAX_TEXT_BYTES} bytes"
         raise refuse("SPY0104", message, Location(str(path)), hint="put numbers in bulk into a safetensors file")
     data, source = load_json(text, str(path))
-    return read_graph_data(data, source, file.parent if base_dir is None else base_dir)
+    return read_graph_data(data, source, file.parent if base_dir is None else base_dir, warnings=warnings)
 
 
-def read_graph_data(data: object, source: SourceText | None = None, base_dir: Path | str | None = None) -> Graph:
+def read_graph_data(
+    data: object,
+    source: SourceText | None = None,
+    base_dir: Path | str | None = None,
+    *,
+    warnings: DiagnosticSink | None = None,
+) -> Graph:
     """Return the graph that JSON data describes, verified.
 
     ``source`` is the text that locations are resolved against; ``base_dir`` is the directory that constants in files
-    lie in: without it they are refused.  Node results take their op's dim names (see ``Value.dims``).
+    lie in: without it they are refused.  ``warnings``: as :func:`read_graph`.  Node results take their op's dim names
+    (see ``Value.dims``).
     Errors: 01xx and 02xx, all of them at once as far as one does not hide another.
     """
     root = Location(source.file if source is not None else None, "", source=source)
@@ -66,6 +74,8 @@ def read_graph_data(data: object, source: SourceText | None = None, base_dir: Pa
         updates=read_updates(model, declarations),
     )
     sink.raise_if_errors()
+    if warnings is not None:
+        warnings.diagnostics.extend(sink.diagnostics)
     return graph
 
 

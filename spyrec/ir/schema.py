@@ -10,6 +10,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.attribute_text import NUMBER_SCHEMA, attribute_fields, attribute_schema
 from spyrec.ir.graph_model import GraphModel
 from spyrec.ir.opdef import OpDef, catalogue
+from spyrec.ir.tensor_file import WIDE
 
 
 def graph_schema() -> str:
@@ -25,8 +26,9 @@ def graph_schema() -> str:
     properties["op"] = {"enum": [definition.name for definition in public]}
     node["allOf"] = [_op_schema(definition) for definition in public]
     dtypes: JsonValue = {"enum": [item.value for item in DType]}
-    for model in ("InputModel", "ConstantModel"):
-        cast("dict[str, JsonValue]", definitions[model]["properties"])["dtype"] = dtypes
+    of_constants: JsonValue = {"enum": [*(item.value for item in DType), WIDE]}
+    for model, known in (("InputModel", dtypes), ("ConstantModel", of_constants)):
+        cast("dict[str, JsonValue]", definitions[model]["properties"])["dtype"] = known
     result = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "graph.schema.json",

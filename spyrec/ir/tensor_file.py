@@ -19,6 +19,9 @@ from spyrec.files.reading import open_regular
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.types import TensorType
 
+WIDE = "float64"
+"""The dtype that constants alone may have; they are narrowed where they are read."""
+
 MAX_HEADER_BYTES = 1 << 26
 """Longest safetensors header that is read; the format itself stops at 100 MB."""
 
@@ -40,6 +43,12 @@ _SAFETENSORS: dict[str, DType] = {
     "F8_E4M3": DType.FLOAT8_E4M3FN,
     "F8_E5M2FNUZ": DType.FLOAT8_E5M2FNUZ,
 }
+
+_STORED = {
+    **{name: (dtype.value, np.dtype(dtype.carrier)) for name, dtype in _SAFETENSORS.items()},
+    "F64": (WIDE, np.dtype(np.float64)),
+}
+"""By its name in a safetensors file, what a tensor's numbers are, and are carried in."""
 
 
 class TensorFileError(Exception):
@@ -170,19 +179,21 @@ def _stored_tensor(name: str, entry: JsonValue, start: int, size_bytes: int) -> 
     shape, offsets, dtype_name = _integers(entry, "shape"), _integers(entry, "data_offsets"), entry.get("dtype")
     if shape != entry.get("shape") or offsets != entry.get("data_offsets") or not isinstance(dtype_name, str):
         raise wrong
-    dtype = _SAFETENSORS.get(dtype_name)
-    if dtype is None:  # a tensor nobody may ask for
+    if dtype_name not in _STORED:  # a tensor nobody may ask for
         return StoredTensor(tuple(shape), dtype_name, "", start)
-    if len(offsets) != 2 or offsets[1] - offsets[0] != math.prod(shape) * dtype.item_bytes:
+    value, carrier = _STORED[dtype_name]
+    if len(offsets) != 2 or offsets[1] - offsets[0] != math.prod(shape) * carrier.itemsize:
         raise wrong
     if start + offsets[1] > size_bytes:
         message = f'tensor "{name[:80]}" ends at byte {start + offsets[1]}, the file has {size_bytes}'
         raise TensorFileError("SPY0131", message)
-    return StoredTensor(tuple(shape), dtype.value, np.dtype(dtype.carrier).str, start + offsets[0])
+    return StoredTensor(tuple(shape), value, carrier.str, start + offsets[0])
 
 
-def find_tensor(headers: Mapping[str | None, StoredTensor], tensor: str | None, wanted: TensorType) -> StoredTensor:
-    """Return the tensor of a file that has the type ``wanted``.
+def find_tensor(
+    headers: Mapping[str | None, StoredTensor], tensor: str | None, wanted: TensorType, *, is_wide: bool = False
+) -> StoredTensor:
+    """Return the tensor of a file that has the type ``wanted``, or where it ``is_wide`` that shape in float64.
 
     Errors: SPY0131 no such tensor, or another shape or dtype.
     """
@@ -194,19 +205,22 @@ def find_tensor(headers: Mapping[str | None, StoredTensor], tensor: str | None, 
     if stored.shape != wanted.shape:
         message = f"the file's tensor has shape {list(stored.shape)}, the graph says {list(wanted.shape)}"
         raise TensorFileError("SPY0131", message)
-    is_named = tensor is None or stored.dtype_name == wanted.dtype.value
-    if not is_named or not stored.carrier or np.dtype(stored.carrier) != np.dtype(wanted.dtype.carrier):
-        message = f"the file's tensor is {stored.dtype_name}, the graph says {wanted.dtype.value}"
+    name, carrier = (WIDE, np.float64) if is_wide else (wanted.dtype.value, wanted.dtype.carrier)
+    is_named = tensor is None or stored.dtype_name == name
+    if not is_named or not stored.carrier or np.dtype(stored.carrier) != np.dtype(carrier):
+        message = f"the file's tensor is {stored.dtype_name}, the graph says {name}"
         raise TensorFileError("SPY0131", message)
     return stored
 
 
-def load_tensor(path: Path, tensor: str | None, wanted: TensorType) -> npt.NDArray[np.generic]:
-    """Return the numbers of a tensor in a file, in the carrier of its dtype, mapped read-only.
+def load_tensor(
+    path: Path, tensor: str | None, wanted: TensorType, *, is_wide: bool = False
+) -> npt.NDArray[np.generic]:
+    """Return the numbers of a tensor in a file, in the carrier of its dtype, mapped read-only; as :func:`find_tensor`.
 
     Errors: SPY0130, SPY0131: the file is checked again, it may have changed since the graph was read.
     """
-    stored = find_tensor(read_header(path), tensor, wanted)
+    stored = find_tensor(read_header(path), tensor, wanted, is_wide=is_wide)
     order = "F" if stored.is_fortran else "C"
     try:
         with open_regular(path) as stream:

@@ -177,6 +177,9 @@ class BundleRun:
         self.is_in_doubt = False
         """Whether a run has begun and not come to its end: what is enqueued, or an error of a stream, may be left."""
 
+        self._written = set[str]()
+        """Inputs whose kept content the latest run has begun to overwrite, and has not come to its end."""
+
         self._tensors = plan.tensors
         self._manifest = plan.tensors.manifest
         # twice: who calls in a loop drops the results of a call when those of the next one are there
@@ -191,9 +194,9 @@ class BundleRun:
 
         self._host_inputs = set[str]() if host is None else host.inputs
 
-        memory = state or StateMemory(device, [self._manifest])
-        self._own_state = memory if state is None else None
-        self._state = RunState(memory, self._tensors, self._placed_alone())
+        self.state_memory = StateMemory(device, [self._manifest]) if state is None else state
+        self._owns_state = state is None
+        self._state = RunState(self.state_memory, self._tensors, self._placed_alone())
         rows = self._refuse_unfit()
         self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
         self._expected = {item.name: item for item in self.inputs}
@@ -252,6 +255,7 @@ class BundleRun:
         check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
+        self._written.clear()
         missing = self.plan.missing_constants(self._device)
         counters = _Counters(self._device, (self._stats, observer), self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
@@ -266,6 +270,7 @@ class BundleRun:
                 if isinstance(part, int):
                     self._compute_on_host(stream, part, given, copied_in)
                 else:
+                    self._know_written(part)
                     launch_arguments(stream, part, arguments, self._allows_tiles, given.values(values))
             if observer is not None:
                 stream.synchronize()
@@ -273,9 +278,14 @@ class BundleRun:
             outputs = self._copy_out(stream, given) if is_complete else {}
             stream.synchronize()
         self.is_in_doubt = False
-        if self._keeps_tensors and is_complete and not given.plans:
+        if not is_complete:
+            self._state.lose(self._written, "a call that was ended before its last operation had begun to write it")
+        elif given.plans:
+            self._state.forget("a call on larger inputs than compiled for, which is launched in tiles, keeps no state")
+        elif self._keeps_tensors:
             self._state.replace(given.inputs, {**outputs, **self._on_host})
             self._place_state()
+        self._written.clear()
         if self._returned is not None:
             outputs = {name: array for name, array in outputs.items() if name in self._returned}
         return self._record(given, copied_in, outputs, counters)
@@ -283,6 +293,10 @@ class BundleRun:
     def state(self) -> dict[str, HostArray]:
         """Return what inputs are now that earlier runs have replaced, as host arrays by name."""
         return self._state.known()
+
+    def lose_written(self, reason: str) -> None:
+        """Know nothing of the state that the latest run, which is in doubt, had begun to overwrite."""
+        self._state.lose(self._written, reason)
 
     def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
         """Return the device bytes of an input, output or constant of the latest run."""
@@ -298,10 +312,13 @@ class BundleRun:
 
     def free(self) -> None:
         """Give the memory of the latest run's tensors back, and state that is not shared."""
+        self._free_tensors()
+        if self._owns_state:
+            self.state_memory.free()
+
+    def _free_tensors(self) -> None:
         owners, self._owners = self._owners, []
         self._places.clear()
-        if self._own_state is not None:
-            self._own_state.free()
         self._kept = None
         self._launched = None
         for owner in owners:
@@ -329,7 +346,8 @@ class BundleRun:
             expected = self._expected
             taken = {name: expected[name].as_taken(it) if name in expected else it for name, it in inputs.items()}
             kept = self._state.on_device - inputs.keys()
-            checked = checked_inputs(taken, [item for item in self.inputs if item.name not in kept])
+            lost = self._state.lost
+            checked = checked_inputs(taken, [item for item in self.inputs if item.name not in kept], lost)
             if self._fixed_shapes is not None:
                 return _Given(checked, self._fixed_shapes, {})
             extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims)
@@ -385,10 +403,8 @@ class BundleRun:
             if not is_tiled:
                 self._place_state()
             return
-        self.free()
-        if is_tiled:
-            self._state.forget()
-        else:
+        self._free_tensors()
+        if not is_tiled:
             self._place_state()
         for group in _neighbours(self.plan.wired_jobs, signature):
             first = min(group.values())
@@ -407,6 +423,11 @@ class BundleRun:
             if self._places.get(name) is not place:
                 self._places[name] = place
                 self._launched = None
+
+    def _know_written(self, part: ExecutionPlan) -> None:
+        """Note the state that programs about to be launched write where it lies."""
+        if self._keeps_tensors and self._state.writes_in_place:
+            self._written |= self._state.written_in_place({item.name for item in part.signature or ()})
 
     def _placed_alone(self) -> set[str]:
         """Return the tensors that a launch takes wherever they lie, not in a distance from each other."""
@@ -480,6 +501,8 @@ class BundleRun:
                 layout = given.forms[name].layout if name in given.forms else None
                 place = self._places[name]
                 blocks.append(self._tensors.copy_in(name, array, place, origin, layout=layout, is_lent=True))
+        if self._keeps_tensors and not given.forms:
+            self._written |= self._state.overwritten(given.inputs)
         stream.flex.enqueue(blocks)
         return [
             HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in given.inputs if name in used

@@ -57,6 +57,14 @@ class _OnDevice:
 _Place: TypeAlias = "tuple[StateKey, _Layout]"
 
 
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """State that outlives its device: what it is, on the host, and by what is lost of it the reason."""
+
+    content: Mapping[StateKey, HostArray]
+    lost: Mapping[StateKey, str]
+
+
 class StateMemory:
     """What is state of the bundles that one device runs, and the memory that it lies in.
 
@@ -74,6 +82,9 @@ class StateMemory:
         }
         self.content: dict[StateKey, _OnDevice | HostArray] = {}
         """What holds each tensor of state that a call has given or made."""
+
+        self.lost: dict[StateKey, str] = {}
+        """Why a tensor of state is no longer there, until a call gives it anew."""
 
         self._owners: list[Allocation] = []
         self._places: dict[_Place, DeviceBytes] = {}
@@ -110,6 +121,30 @@ class StateMemory:
         stream.flex.enqueue([block])
         stream.synchronize()
         return array
+
+    def hold(self, key: StateKey, content: _OnDevice | HostArray) -> None:
+        """Let a tensor of state be this."""
+        self.content[key] = content
+        self.lost.pop(key, None)
+
+    def lose(self, key: StateKey, reason: str) -> None:
+        """Know nothing of a tensor of state any more; ``reason``: for who asks for it."""
+        if self.content.pop(key, None) is not None:
+            self.lost[key] = reason
+
+    def saved(self) -> SavedState:
+        """Return all state on the host: what a device that takes the place of this one begins with."""
+        return SavedState({key: self.on_host(key) for key in self.content}, dict(self.lost))
+
+    def all_lost(self, reason: str) -> SavedState:
+        """Return what is left of the state of a device that nobody can ask any more."""
+        on_host = {key: found for key, found in self.content.items() if not isinstance(found, _OnDevice)}
+        return SavedState(on_host, self.lost | dict.fromkeys(self.content.keys() - on_host.keys(), reason))
+
+    def restore(self, saved: SavedState) -> None:
+        """Begin with what :meth:`saved` returned."""
+        self.content.update(saved.content)
+        self.lost.update(saved.lost)
 
     def free(self) -> None:
         """Forget all state, and give its memory back."""
@@ -148,6 +183,7 @@ class RunState:
         }
         """By result, the argument that holds it, where its memory may be the input's."""
 
+        self._in_place = {item.name for result, item in self._results.items() if item.name == self._updates[result]}
         self._beside = {
             item.name: self._inputs[self._updates[result]]
             for result, item in self._results.items()
@@ -185,6 +221,32 @@ class RunState:
             if state_key(item) in self._memory.content
         }
 
+    @property
+    def writes_in_place(self) -> bool:
+        """Whether programs of the bundle write state where it lies."""
+        return bool(self._in_place)
+
+    def overwritten(self, names: Iterable[str]) -> set[str]:
+        """Return which of these inputs are on the device as the bundle takes them: a copy of another overwrites it."""
+        return {name for name in names if name in self._inputs and self._is_there(name)}
+
+    def written_in_place(self, names: Collection[str]) -> set[str]:
+        """Return which state programs that have these tensors write where it lies."""
+        return self.overwritten(self._in_place.intersection(names))
+
+    def lose(self, names: Iterable[str], reason: str) -> None:
+        """Know nothing of inputs any more; ``reason``: for who leaves them out."""
+        for name in names:
+            self._memory.lose(state_key(self._inputs[name]), reason)
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """By input that was state and is no longer, the reason."""
+        if not self._memory.lost:
+            return {}
+        keys = {name: state_key(item) for name, item in self._inputs.items()}
+        return {name: self._memory.lost[key] for name, key in keys.items() if key in self._memory.lost}
+
     def replace(self, given: Mapping[str, HostArray], host: Mapping[str, HostArray]) -> None:
         """Let results be what state is now; ``given``: the inputs of the run, ``host``: its results on the host.
 
@@ -203,13 +265,12 @@ class RunState:
     def _hold(self, name: str, array: HostArray | None) -> None:
         """Let state be what the host has, or where that is nothing, what lies in the input's memory."""
         item = self._inputs[name]
-        self._memory.content[state_key(item)] = _OnDevice(_layout(item), self._tensors) if array is None else array
+        self._memory.hold(state_key(item), _OnDevice(_layout(item), self._tensors) if array is None else array)
 
     def is_copied(self, result: str) -> bool:
         """Whether a result has to come to the host to be the next run's input."""
         return result in self._updates and result not in self._results
 
-    def forget(self) -> None:
-        """Know nothing of the bundle's inputs: the run that comes has them otherwise."""
-        for item in self._inputs.values():
-            self._memory.content.pop(state_key(item), None)
+    def forget(self, reason: str) -> None:
+        """Know nothing of the bundle's inputs any more."""
+        self.lose(self._inputs, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import spyrec
 from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
+from spyrec.ir.constants import load_constant
+from spyrec.ir.graph import Scalar
 from spyrec.ir.opdef import catalogue
 from spyrec.ir.types import TensorType
 from tests.ir.graphs import codes_of
@@ -321,15 +324,80 @@ def refusal(op: str, operands: list[tuple[str, list[int]] | float | None], attri
     return codes_of(graph)[0][0]
 
 
-def test_the_refusal_of_a_mask_is_true_of_a_constant_too() -> None:
+@settings(max_examples=25)
+@given(st.data())
+def test_a_constant_mask_is_the_positions_that_it_chooses(data: st.DataObject) -> None:
+    """Against NumPy, whose rule for masks of any rank, beside others and beside integers, is PyTorch's."""
+    shape = tuple(data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4)))
+    generator = np.random.default_rng(data.draw(st.integers(0, 99)))
+    choices: list[Array | None] = []
+    axis = 0
+    while axis < len(shape):
+        rank = data.draw(st.integers(0, len(shape) - axis))
+        if rank == 0:
+            is_whole = data.draw(st.booleans())
+            choices.append(None if is_whole else np.array(data.draw(st.integers(-shape[axis], shape[axis] - 1))))
+        else:
+            choices.append(np.asarray(generator.random(shape[axis : axis + rank]) < 0.6))
+        axis += max(rank, 1)
+    x = np.arange(int(np.prod(shape))).reshape(shape)
+    builder = spyrec.GraphBuilder("masked")
+    operands = [None if it is None else builder.constant(f"c{place}", it) for place, it in enumerate(choices)]
+    given_x = builder.input("x", shape, "int64")
+    try:
+        wanted = x[tuple(slice(None) if it is None else it for it in choices)]
+    except IndexError:
+        with pytest.raises(SpyrecError, match="SPY0201"):
+            builder.index(given_x, operands)
+        return
+    builder.output(builder.index(given_x, operands, name="y"))
+    graph = builder.build()
+    (node,) = graph.nodes
+    types = [None if name is None else graph.type_of(name) for name in node.inputs if not isinstance(name, Scalar)]
+    assert graph.type_of("y").shape == wanted.shape
+    (got,) = catalogue()["index"].reference(
+        [x if name == "x" else None if name is None else load_constant(graph, str(name)) for name in node.inputs],
+        NO_ATTRIBUTES,
+    )
+    assert all(item is None or item.dtype is not DType.BOOL for item in types)
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_constant_mask_in_a_file_chooses(tmp_path: Path) -> None:
+    x, mask = some("float16", (3, 4, 5)), np.random.default_rng(2).random((3, 4)) < 0.5
+    np.save(tmp_path / "mask.npy", mask)
+    graph: dict[str, Any] = {
+        "format": "spyrec.graph/1",
+        "name": "g",
+        "inputs": [{"name": "x", "shape": [3, 4, 5], "dtype": "float16"}],
+        "constants": [
+            {"name": "m", "shape": [3, 4], "dtype": "bool", "data": {"file": "mask.npy"}},
+            {"name": "m.true0", "shape": [], "dtype": "int64", "value": 1},
+        ],
+        "nodes": [
+            {"name": "y", "op": "index", "inputs": ["x", "m"]},
+            {"name": "z", "op": "index", "inputs": ["x", "m", "m.true0"]},
+        ],
+        "outputs": ["y", "z"],
+    }
+    bundle = spyrec.compile(graph, base_dir=tmp_path)
+    bundle.save(tmp_path / "bundle")
+    found = spyrec.run(tmp_path / "bundle", {"x": x.astype(np.float16)}, spyrec.RunOptions(check=True))
+    assert all(item.ok for item in (found.check or {}).values())
+    np.testing.assert_array_equal(found.outputs["y"], x[mask])
+    np.testing.assert_array_equal(found.outputs["z"], x[mask, 1])
+
+
+@pytest.mark.parametrize(
+    ("mask", "code"),
+    [(np.ones(4, bool), "SPY0207"), (np.ones((3, 4, 5), bool), "SPY0206"), (np.array(True), "SPY0206")],
+)
+def test_a_constant_mask_covers_the_dims_that_it_has(mask: Array, code: str) -> None:
     builder = spyrec.GraphBuilder("g")
-    x, mask = builder.input("x", (3,)), builder.constant("mask", np.array([True, False, True]))
-    with pytest.raises(SpyrecError) as error:
-        builder.index(x, [mask])
-    (found,) = error.value.diagnostics
-    assert found.code == "SPY0233"
-    assert "the mask bool[3] chooses follows from its numbers, and shapes from types alone" in found.message
-    assert "positions of a constant mask are an int64 constant" in str(found.advice)
+    x, given_mask = builder.input("x", (3, 4)), builder.constant("mask", mask)
+    with pytest.raises(SpyrecError, match=code):
+        builder.index(x, [given_mask])
+    builder.output(builder.constant("mask.true0", np.zeros(3, np.int64)))  # a refused node has left no name
 
 
 def test_a_constant_index_past_the_elements_is_refused_when_a_graph_is_compiled() -> None:

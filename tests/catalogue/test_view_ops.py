@@ -265,3 +265,36 @@ def test_all_pieces_have_the_names_of_the_axes_that_they_keep() -> None:
     left, right, _, mean = outcome.outputs.values()
     np.testing.assert_array_equal(np.concatenate([left, right], 1), numbers)
     np.testing.assert_allclose(cast("npt.NDArray[np.float64]", mean), numbers.astype(float).mean(1), atol=0.01)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2fnuz"])
+def test_the_host_moves_every_pattern_of_8_bit_floats(dtype: str) -> None:
+    bits = np.random.default_rng(1).permutation(256).astype(np.uint8).reshape(8, 32)
+    builder = spyrec.GraphBuilder("moved")
+    x, rows = builder.input("x", bits.shape, dtype), builder.input("rows", (2,), "int64")
+    builder.output(builder.flip(x, dims=[0, 1], name="flipped"))
+    builder.output(builder.diagonal(x, name="diagonal"))
+    builder.output(builder.index_select(x, rows, dim=0, name="selected"))
+    builder.output(builder.slice_scatter(x, builder.slice(x, dim=1, start=0, end=4), dim=1, start=9, step=6, name="s"))
+    options = spyrec.RunOptions(check=True)
+    done = spyrec.run(spyrec.compile(builder), {"x": bits, "rows": np.array([5, 2])}, options)
+    assert all(item.ok for item in (done.check or {}).values())
+    scattered = bits.copy()
+    scattered[:, 9::6] = bits[:, :4]
+    wanted = {
+        "flipped": bits[::-1, ::-1],
+        "diagonal": np.diagonal(bits),
+        "selected": bits[[5, 2]],
+        "s": scattered,
+    }
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(done.outputs[name], array)
+
+
+@pytest.mark.parametrize(("op", "taken"), [("sin", "all dtypes"), ("add", "IEEE_FP32 and SEN169_FP16 on the device")])
+def test_arithmetic_of_8_bit_floats_is_refused_in_whole_words(op: str, taken: str) -> None:
+    builder = spyrec.GraphBuilder("g")
+    x = builder.input("x", (3,), "float8_e4m3fn")
+    with pytest.raises(spyrec.SpyrecError, match="SPY0214") as told:
+        getattr(builder, op)(*[x] * (1 + (op == "add")))
+    assert f"{op} has no form of float8_e4m3fn[3]: it takes {taken}" in told.value.diagnostics[0].message

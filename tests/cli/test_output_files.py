@@ -13,12 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
 import spyrec
-from spyrec.cli import main
+from spyrec.cli import group, main
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.file_kinds import OUTPUTS, OUTPUTS_MARK
 from spyrec.files.whole_file import refuse_unwritable
@@ -230,3 +231,36 @@ def test_the_front_and_the_profile_know_force_too(bundle: Path, tmp_path: Path) 
     with spyrec.open_device() as device, spyrec.runtime.profile(device, trace):
         pass
     assert json.loads(trace.read_text())["format"] == "spyrec.trace/1"
+
+
+def path_options() -> dict[str, click.Parameter]:
+    """Return every argument and option of a verb that is a path."""
+    context = click.Context(group)
+    commands = {verb: group.get_command(context, verb) for verb in group.list_commands(context)}
+    return {
+        f"{verb} {item.name}": item
+        for verb, command in commands.items()
+        for item in (command.params if command is not None else ())
+        if isinstance(item.type, click.Path)
+    }
+
+
+def test_no_verb_takes_an_empty_path() -> None:
+    found = path_options()
+    assert len(found) > 15
+    for name, item in found.items():
+        if name == "compile cache":
+            continue  # refused with other values of that option (SPY0771)
+        with pytest.raises(click.BadParameter, match=r"empty|does not exist"):
+            item.type.convert("", item, None)
+
+
+@pytest.mark.parametrize("arguments", [["compile", "g.json", "--force", "-o"], ["examples", "seed_add_mul", "-o"]])
+def test_an_empty_path_is_one_message_and_nothing_is_written(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.json").write_text(json.dumps(GRAPH))
+    assert main([*arguments, ""]) == 2
+    assert capsys.readouterr().err.count("the path is empty") == 1
+    assert [item.name for item in tmp_path.iterdir()] == ["g.json"]

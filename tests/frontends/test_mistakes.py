@@ -135,7 +135,7 @@ MISTAKES: list[tuple[Callable[[Small], object], str, str]] = [
     (call("constant", "w", [0.5], None, "float8_e4m3fn"), "SPY0128", "not converted"),
     (call("constant", "w", np.array([np.nan]), None, "int32"), "SPY0103", "NaN"),
     (call("constant", "w", np.array([np.inf]), None, "int32"), "SPY0128", "inf is no int32"),
-    (call("constant", "w", np.ones(2)), "SPY0140", '"float64" is no dtype'),
+    (call("constant", "w", np.ones(2, np.longdouble)), "SPY0140", f'"{np.dtype(np.longdouble)}" is no dtype'),
     (call("constant", "w", np.ones((2, 3), np.float16), (3, 2)), "SPY0142", "dims are [3, 2], the array has [2, 3]"),
     (too_large_for_text, "SPY0146", 'constant "w", float16[5000], has no place in JSON'),
     (lambda small: small.builder.build(), "SPY0137", "no outputs"),

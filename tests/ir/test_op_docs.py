@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from spyrec.diagnostics import SpyrecError
 from spyrec.ir.attribute_text import attribute_fields, write_value
-from spyrec.ir.op_docs import details, docs_page, places_text
+from spyrec.ir.op_docs import details, docs_page, op_record, places_text, roundings_text
 from spyrec.ir.op_places import CLASSES, HOST, places
-from spyrec.ir.opdef import OpKind, catalogue
+from spyrec.ir.opdef import Array, Centre, OpKind, Roundings, catalogue
 from spyrec.ir.reader import read_graph_data
 from spyrec.ir.refused_ops import REFUSED_ARGUMENTS, REFUSED_OPS
 from spyrec.ir.samples import f16
@@ -72,3 +77,38 @@ def test_an_argument_that_the_page_calls_refused_is_refused(op: str, text: str) 
     location = caught.value.diagnostics[0].location
     assert location is not None
     assert (location.pointer or "").startswith(f"/nodes/0/attrs/{name}")
+
+
+def _first_of_all(operands: Sequence[Array | None], _: object) -> Array:
+    assert operands[0] is not None
+    return operands[0]
+
+
+def _mean(x: Array, _: object) -> npt.NDArray[np.float64]:
+    return np.mean(x, axis=-1, keepdims=True, dtype=np.float64)
+
+
+def test_all_that_an_op_states_of_its_roundings_is_told() -> None:
+    """A field of :class:`Roundings` that the text leaves out would be a silent allowance of ``--check``."""
+    abs_op = catalogue()["abs"]
+    stated: dict[str, Any] = {
+        "result": 3.0,
+        "operands": 2.0,
+        "centre": Centre("the mean", _mean),
+        "gated": _first_of_all,
+    }
+    assert stated.keys() == {field.name for field in fields(Roundings)}
+    plain = replace(abs_op, roundings=Roundings(1.0))
+    for name, value in stated.items():
+        other = replace(abs_op, roundings=replace(Roundings(1.0), **{name: value}))
+        assert roundings_text(other) != roundings_text(plain), name
+        assert op_record(other)["roundings"] != op_record(plain)["roundings"], name
+
+
+def test_the_page_names_the_gate_of_each_op_that_has_one() -> None:
+    gated = {item.name for item in catalogue().values() if item.roundings is not None and item.roundings.gated}
+    assert {"silu", "mish", "glu"} <= gated
+    rows = {row.split("`")[1].split("(")[0]: row for row in docs_page().splitlines() if row.startswith("| `")}
+    assert {name for name, row in rows.items() if "of a gate below" in row} == {
+        item for item in gated if catalogue()[item].is_public
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spyrec.diagnostics import SpyrecError
+import spyrec
+from spyrec.diagnostics import DiagnosticSink, Severity, SpyrecError
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
-from spyrec.ir.reader import read_graph_data
+from spyrec.ir.reader import read_graph, read_graph_data
 from tests.ir.graphs import codes_of, write_safetensors
 
 
@@ -136,3 +139,71 @@ def test_a_file_that_changed_since_it_was_read_is_refused(folder: Path) -> None:
     with pytest.raises(SpyrecError) as caught:
         load_constant(read, "k")
     assert caught.value.diagnostics[0].code == "SPY0131"
+
+
+def _wide_graph(**constant: object) -> dict[str, object]:
+    return {
+        "format": "spyrec.graph/1",
+        "name": "g",
+        "inputs": [{"name": "x", "shape": [3], "dtype": "float32"}],
+        "constants": [{"name": "w", "shape": [3], "dtype": "float64", **constant}],
+        "nodes": [{"name": "y", "op": "add", "inputs": ["x", "w"]}],
+        "outputs": ["y"],
+    }
+
+
+_WIDE = np.array([1e300, 1e-300, 0.1])
+
+
+def _stored_wide(folder: Path, name: str) -> dict[str, object]:
+    if name == "value":
+        return {"value": _WIDE.tolist()}
+    if name == "w.npy":
+        np.save(folder / name, _WIDE)
+        return {"data": {"file": name}}
+    header = json.dumps({"w": {"dtype": "F64", "shape": [3], "data_offsets": [0, 24]}}).encode()
+    (folder / name).write_bytes(len(header).to_bytes(8, "little") + header + _WIDE.tobytes())
+    return {"data": {"file": name, "tensor": "w"}}
+
+
+@pytest.mark.parametrize("name", ["value", "w.npy", "w.safetensors"])
+def test_a_float64_constant_is_narrowed_once_and_said_to_be(tmp_path: Path, name: str) -> None:
+    graph = _wide_graph(**_stored_wide(tmp_path, name))
+    with pytest.warns(RuntimeWarning, match="of its 3 numbers 1 overflow to an infinity, and 1 are lost to 0"):
+        bundle = spyrec.compile(graph, base_dir=tmp_path)
+    found = spyrec.run(bundle, {"x": np.zeros(3, np.float32)}, spyrec.RunOptions(check=True))
+    np.testing.assert_array_equal(found.outputs["y"], np.array([np.inf, 0, 0.1], np.float32))
+    (tmp_path / "g.json").write_text(json.dumps(graph))
+    sink = DiagnosticSink()
+    read_graph(tmp_path / "g.json", warnings=sink)
+    assert [(item.code, item.severity) for item in sink.diagnostics] == [("SPY0152", Severity.WARNING)]
+
+
+def test_one_float64_number_for_a_large_constant_takes_no_memory() -> None:
+    graph = _wide_graph(value=1e-300)
+    graph["constants"] = [{"name": "w", "shape": [2**40], "dtype": "float64", "value": 1e-300}]
+    graph["inputs"], graph["nodes"], graph["outputs"] = [], [], ["w"]
+    sink = DiagnosticSink()
+    read_graph_data(graph, warnings=sink)
+    assert f"of its {2**40} numbers 0 overflow to an infinity, and {2**40} are lost to 0" in sink.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("constant", "code"),
+    [({"value": 10**400}, "SPY0128"), ({"value": [1, True, 2]}, "SPY0128"), ({"data": {"file": "w.npy"}}, "SPY0131")],
+)
+def test_what_is_no_float64_is_refused(tmp_path: Path, constant: dict[str, object], code: str) -> None:
+    np.save(tmp_path / "w.npy", np.ones(3, np.float32))
+    with pytest.raises(SpyrecError, match=code):
+        read_graph_data(_wide_graph(**constant), None, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [None, "float64"])
+def test_a_builder_narrows_float64_too(dtype: str | None) -> None:
+    builder = spyrec.GraphBuilder("g")
+    with pytest.warns(RuntimeWarning, match=r"SPY0152.*1 overflow to an infinity, and 1 are lost to 0"):
+        w = builder.constant("w", _WIDE, dtype=dtype)
+    builder.output(w)
+    graph = builder.build()
+    assert graph.type_of("w").dtype is DType.FLOAT32
+    np.testing.assert_array_equal(load_constant(graph, "w"), np.array([np.inf, 0, 0.1], np.float32))

@@ -213,6 +213,11 @@ READING: dict[str, Code] = {
         "bools, constants and its own values, each of 2**24 elements at most.",
         hint='move the node to "nodes"',
     ),
+    "SPY0152": Code(
+        "float64 constant",
+        "No value of a graph is float64; a constant that is becomes float32, each number rounded once.",
+        hint="write the constant as float32, or in the dtype that the graph computes in",
+    ),
     "SPY0160": Code(
         "model file unreadable", "The file of a model cannot be opened.", hint="check path and permissions"
     ),

@@ -127,8 +127,8 @@ SHAPES: dict[str, Code] = {
     ),
     "SPY0233": Code(
         "result whose shape depends on numbers",
-        "A shape follows from types and attributes; what a mask chooses, from its numbers, a constant mask's too.",
-        hint="where, masked_fill and masked_scatter keep the shape; positions of a constant mask are an int64 constant",
+        "A shape follows from types and attributes; what a mask chooses, from its numbers: they are a constant's.",
+        hint="where, masked_fill and masked_scatter keep the shape; a mask that is a constant chooses",
     ),
     "SPY0234": Code(
         "window that fits nowhere",

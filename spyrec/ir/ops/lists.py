@@ -247,7 +247,9 @@ define_on_host(
     "meshgrid",
     "for each vector a tensor over all combinations, which runs along the vector's own dim",
     (OperandSpec("tensors", is_variadic=True),),
-    HostRules(rule(MeshgridAttributes, _infer_meshgrid), rule(MeshgridAttributes, _meshgrid), result_count=None),
+    HostRules(
+        rule(MeshgridAttributes, _infer_meshgrid), rule(MeshgridAttributes, _meshgrid), result_count=None, moves=True
+    ),
     (
         ((f16(3), f16(4)), MeshgridAttributes()),
         ((i64(3), i64(4), i64(2)), MeshgridAttributes("xy")),

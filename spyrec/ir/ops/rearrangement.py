@@ -83,7 +83,9 @@ define_on_host(
     "flip",
     "the order along dims reversed",
     (OperandSpec("input"),),
-    HostRules(rule(FlipAttributes, _infer_flip), rule(FlipAttributes, _flip), rule(FlipAttributes, _flip_axes)),
+    HostRules(
+        rule(FlipAttributes, _infer_flip), rule(FlipAttributes, _flip), rule(FlipAttributes, _flip_axes), moves=True
+    ),
     (
         ((f16(3, 70),), FlipAttributes((1,))),
         ((i64(2, 3, 4),), FlipAttributes((0, -1))),
@@ -253,6 +255,7 @@ define_on_host(
         rule(DiagonalAttributes, _infer_diagonal),
         rule(DiagonalAttributes, _diagonal),
         rule(DiagonalAttributes, _diagonal_axes),
+        moves=True,
     ),
     (
         ((f16(3, 5),), DiagonalAttributes()),

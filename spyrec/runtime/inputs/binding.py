@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -234,8 +235,13 @@ def _expected(argument: Argument, is_required: bool, symbolic: Mapping[str, Symb
     return ExpectedInput(argument.name, argument.shape, argument.dtype.value, carrier, is_required, axes)
 
 
-def refuse_unknown_or_missing(names: Iterable[str], expected: Iterable[ExpectedInput]) -> None:
-    """Refuse names that the bundle does not know, and required inputs that are absent; errors SPY0760 and SPY0761."""
+def refuse_unknown_or_missing(
+    names: Iterable[str], expected: Iterable[ExpectedInput], lost: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse names that the bundle does not know, and required inputs that are absent; errors SPY0760 and SPY0761.
+
+    ``lost``: why inputs that were kept from an earlier run no longer are.
+    """
     given = set(names)
     known = {item.name: item for item in expected}
     sink = DiagnosticSink()
@@ -246,17 +252,23 @@ def refuse_unknown_or_missing(names: Iterable[str], expected: Iterable[ExpectedI
     for name, item in known.items():
         if name not in given and item.is_required:
             hint = f"give a {item.dtype} array of shape {item.shape_text}"
-            sink.error("SPY0760", f'run input "{name}" is missing', hint=hint)
+            notes = (f"its content was lost: {lost[name]}",) if name in lost else ()
+            sink.error("SPY0760", f'run input "{name}" is missing', notes=notes, hint=hint)
     sink.raise_if_errors()
 
 
-def checked_inputs(inputs: Mapping[str, HostArray], expected: Iterable[ExpectedInput]) -> dict[str, HostArray]:
+def checked_inputs(
+    inputs: Mapping[str, HostArray],
+    expected: Iterable[ExpectedInput],
+    lost: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, HostArray]:
     """Return the inputs in graph order and native byte order, all problems raised at once.
 
+    ``lost``: why inputs that were kept from an earlier run no longer are.
     Errors SPY0760 (missing), SPY0761 (unknown name), SPY0762 (shape), SPY0763 (dtype).
     """
     items = tuple(expected)
-    refuse_unknown_or_missing(inputs, items)
+    refuse_unknown_or_missing(inputs, items, lost)
     checked: dict[str, HostArray] = {}
     sink = DiagnosticSink()
     for item in items:
