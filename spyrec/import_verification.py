@@ -22,7 +22,7 @@ from spyrec.front import compile as compile_graph
 from spyrec.frontends.model_import.imported import CastCount, narrowed
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph
-from spyrec.ir.numbers import decode
+from spyrec.ir.numbers import LARGEST, decode
 from spyrec.model import run
 from spyrec.options import HostArray, RunOptions
 
@@ -139,7 +139,8 @@ class Verification:
         assert result.check is not None
         verdicts: list[OutputVerdict] = []
         for name, want in wanted.items():
-            error = relative_error(decode(result.outputs[name], graph.type_of(name).dtype), want)
+            dtype = graph.type_of(name).dtype
+            error = relative_error(decode(result.outputs[name], dtype), _as_cast(want, dtype), dtype)
             tolerance, report = SAFETY * tolerances[name], result.check[name]
             is_ok = report.ok and error <= tolerance
             verdicts.append(OutputVerdict(seed, name, error, tolerance, report.bound_ratio, is_ok))
@@ -174,8 +175,11 @@ def differing_module(
     for module, name in last.items():
         want = modules.get(module)
         is_comparable = want is not None and want.shape == graph.type_of(name).shape
-        if want is not None and is_comparable and relative_error(values[name], want) > tolerance:
-            return module
+        dtype = graph.type_of(name).dtype
+        if want is not None and is_comparable:
+            error = relative_error(values[name], _as_cast(want, dtype), dtype)
+            if error > tolerance:
+                return module
     return None
 
 
@@ -184,3 +188,11 @@ def _as_input(array: HostArray, dtype: DType) -> HostArray:
     if dtype.is_float:
         return narrowed(np.asarray(array, np.float64), DType.FLOAT32, dtype, CastCount())
     return np.asarray(array, dtype.carrier)
+
+
+def _as_cast(array: HostArray, dtype: DType) -> HostArray:
+    """Return a result of the library as an import casts: what is finite stays finite, as a mask of ``finfo.min``."""
+    if not dtype.is_float:
+        return array
+    numbers = array.astype(np.float64)
+    return np.where(np.isfinite(numbers), np.clip(numbers, -LARGEST[dtype], LARGEST[dtype]), numbers)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.compare.storage import DLFLOAT16, HALF
+from spyrec.compare.storage import DLFLOAT16, HALF, SINGLE
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph
-from spyrec.ir.numbers import as_computed, decode
+from spyrec.ir.numbers import LARGEST, as_computed, decode
 
 Array = npt.NDArray[np.generic]
 
@@ -26,6 +26,14 @@ _UNITS = 2.0
 
 _ROUNDOFFS: Mapping[DType, float] = {DType.FLOAT16: 2.0**-10, DType.BFLOAT16: 2.0**-8, DType.FLOAT32: 2.0**-24}
 """Half a unit in the last place of what holds a dtype; DLFloat16, which holds float16, has nine fraction bits."""
+
+_HELD: Mapping[DType, float] = {
+    DType.FLOAT16: HALF.maximum, DType.BFLOAT16: DLFLOAT16.maximum, DType.FLOAT32: SINGLE.maximum,
+}  # fmt: skip
+"""The largest number of each dtype that comes back from the device, which holds bfloat16 as DLFloat16."""
+
+_OF_MASKS = 2.0**-7
+"""How far from the largest number of its dtype a mask may be: it has been added to, and rounded."""
 
 SAYS_NOTHING = 1.0
 """A tolerance from which on roundings alone may change an output altogether: nearly every number is within it."""
@@ -39,13 +47,16 @@ def rounding_errors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, floa
     """
     exact = _evaluated(graph, inputs, None)
     runs = [_evaluated(graph, inputs, np.random.default_rng(seed)) for seed in range(RUNS)]
-    return {name: max(relative_error(run[name], exact[name]) for run in runs) for name in exact}
+    return {
+        name: max(relative_error(run[name], exact[name], graph.type_of(name).dtype) for run in runs) for name in exact
+    }
 
 
-def relative_error(got: Array, want: Array) -> float:
+def relative_error(got: Array, want: Array, dtype: DType | None = None) -> float:
     """Return the largest difference over the largest finite magnitude of ``want``.
 
-    Infinities and NaN have to stand where ``want`` has them; the error is infinite otherwise.
+    Infinities and NaN have to stand where ``want`` has them, and where it has the largest number of ``dtype``, as masks
+    have, the largest that the device holds of it; the error is infinite otherwise, and such numbers count no further.
     """
     left, right = got.astype(np.float64), want.astype(np.float64)
     if left.shape != right.shape:
@@ -53,6 +64,11 @@ def relative_error(got: Array, want: Array) -> float:
     is_finite = np.isfinite(right)
     if not np.array_equal(left[~is_finite], right[~is_finite], equal_nan=True):
         return np.inf
+    if dtype in _HELD:
+        is_mask = is_finite & (np.abs(right) >= LARGEST[dtype] * (1 - _OF_MASKS))
+        if not _are_masks(left[is_mask], right[is_mask], _HELD[dtype]):
+            return np.inf
+        is_finite &= ~is_mask
     if not is_finite.any():
         return 0.0
     left, right = left[is_finite], right[is_finite]
@@ -61,6 +77,12 @@ def relative_error(got: Array, want: Array) -> float:
     largest = float(np.abs(right).max())
     difference = float(np.abs(left - right).max())
     return difference / largest if largest else difference
+
+
+def _are_masks(left: Array, right: Array, held: float) -> bool:
+    """Whether finite numbers are as large as what is held, with the same signs."""
+    is_large = np.abs(left) >= held * (1 - 2 * _OF_MASKS)
+    return bool((np.isfinite(left) & is_large & (np.sign(left) == np.sign(right))).all())
 
 
 def every_value(

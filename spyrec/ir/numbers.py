@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spyrec.hardware.dtypes import DType
 
-_LARGEST: dict[DType, float] = {
+LARGEST: dict[DType, float] = {
     DType.FLOAT16: 65504.0,
     DType.BFLOAT16: 3.3895313892515355e38,
     DType.FLOAT32: 3.4028234663852886e38,
@@ -40,14 +40,14 @@ def fits(number: float | bool, dtype: DType) -> bool:
         return math.isfinite(number) and number == int(number) and low <= number <= high
     if math.isinf(number):
         return dtype in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32)
-    return abs(number) <= _LARGEST[dtype]
+    return abs(number) <= LARGEST[dtype]
 
 
 def misfit(number: float | bool, dtype: DType) -> str:
     """Return why a number does not fit a dtype: ``its numbers run from -128 to 127``."""
     if dtype is DType.BOOL:
         return "it is 0 or 1"
-    low, high = _INTEGER_BITS.get(dtype) or (-_LARGEST[dtype], _LARGEST[dtype])
+    low, high = _INTEGER_BITS.get(dtype) or (-LARGEST[dtype], LARGEST[dtype])
     if dtype in _INTEGER_BITS and low <= number <= high:
         return "its numbers are whole"
     return f"its numbers run from {_short(low)} to {_short(high)}"

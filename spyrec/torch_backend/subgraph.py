@@ -19,7 +19,7 @@ from spyrec.torch_backend.bindings import Bindings, bindings_of
 from spyrec.torch_backend.device_program import DeviceProgram, DeviceSource, source_of
 from spyrec.torch_backend.options import BackendOptions
 from spyrec.torch_backend.partition import PartitionedProgram
-from spyrec.torch_backend.strides import Strides, laid_out, promised_strides
+from spyrec.torch_backend.strides import Promise, laid_out, promises
 from spyrec.torch_backend.tally import Tally
 
 if TYPE_CHECKING:
@@ -55,34 +55,36 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A program, in which state its weights were, by position, and the strides of its results, if not its own."""
+    """A program, in which state its weights were, by position, and where its results lie, if not where it puts them."""
 
     program: Program
     weights: Mapping[int, _State]
-    strides: tuple[Strides, ...] | None = None
+    promised: tuple[Promise, ...] | None = None
 
     def __call__(self, arguments: Sequence[object]) -> list[object]:
         """Execute the program and return its results."""
         results = self.program(arguments)
-        return results if self.strides is None else laid_out(results, self.strides)
+        return results if self.promised is None else laid_out(results, self.promised, arguments)
 
 
 class Subgraph:
     """A graph of torch that is called with tensors and numbers.
 
     Each set of shapes, dtypes and numbers has a program of its own.  Parameters and buffers are part of it, and one
-    that has changed since, in whatever way, makes it anew.  Results are copies, with the strides that torch promises.
-    ``changing``: places of arguments that change with every call, which are inputs whatever they are.
+    that has changed since, in whatever way, makes it anew.  Results lie where torch promises, views of arguments too.
+    ``changing``: places of arguments that change with every call, which are inputs whatever they are; of a piece of a
+    larger program, whose results are copies.
     """
 
     def __init__(
-        self, module: GraphModule, options: BackendOptions, tally: Tally, changing: frozenset[int] = frozenset()
+        self, module: GraphModule, options: BackendOptions, tally: Tally, changing: frozenset[int] | None = None
     ) -> None:
         self._module = module
         self._options = options
         self._tally = tally
         self._held: dict[object, _Held] = {}
-        self._changes = Counter(dict.fromkeys(changing, _MOST_CHANGES))
+        self._is_piece = changing is not None
+        self._changes = Counter(dict.fromkeys(changing or (), _MOST_CHANGES))
         result = next(node for node in module.graph.nodes if node.op == "output").args[0]
         self._is_one = not isinstance(result, list | tuple)
 
@@ -114,7 +116,7 @@ class Subgraph:
         exported = self._exported(arguments)
         if exported is None:
             return _Held(self._in_torch, {})
-        program, strides = exported
+        program, promised = exported
         bindings = bindings_of(program)
         places = {
             name: place
@@ -128,16 +130,16 @@ class Subgraph:
         if not source.has_tensors():
             return _Held(self._in_torch, {})
         if source.problems:
-            return _Held(self._in_pieces(program, source, bindings), {}, strides)
-        return _Held(self._on_device(source, bindings), states, strides)
+            return _Held(self._in_pieces(program, source, bindings), {}, promised)
+        return _Held(self._on_device(source, bindings), states, promised)
 
-    def _exported(self, arguments: Sequence[object]) -> tuple[ExportedProgram, tuple[Strides, ...]] | None:
-        """Return the graph without mutation, and its results' strides; ``None`` where torch cannot make it so."""
+    def _exported(self, arguments: Sequence[object]) -> tuple[ExportedProgram, tuple[Promise, ...]] | None:
+        """Return the graph without mutation, and where its results lie; ``None`` where torch cannot make it so."""
         import torch
 
         try:
             program = torch.export.export(self._module, tuple(arguments), strict=False)
-            return decomposed(program), promised_strides(program)
+            return decomposed(program), promises(program, with_views=not self._is_piece)
         except Exception as error:  # noqa: BLE001 -- whatever torch does not export, it can still compute
             text = str(error).strip().splitlines() or [type(error).__name__]
             self._refuse_or_count("a graph that torch.export refuses", text[0][:200])

@@ -7,6 +7,7 @@ import pytest
 
 import spyrec
 from spyrec.compare.random_roundings import SAYS_NOTHING, relative_error, rounding_errors
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import evaluate
 
 _X = np.random.default_rng(20261123).uniform(0.5, 1, (4, 64)).astype(np.float16)
@@ -48,3 +49,24 @@ def test_zeros_and_what_is_no_number_stay() -> None:
     builder.output(builder.op("relu", builder.input("x", [3], "float16")))
     errors = rounding_errors(builder.build(), {"x": np.asarray([0.0, np.inf, -1.0], np.float16)})
     assert list(errors.values()) == [0.0]
+
+
+def test_a_mask_is_a_mask_and_hides_no_error() -> None:
+    want = np.asarray([-65504.0, 1.0, -65500.0, 2.0])
+    for got, error in (
+        ([-65504.0, 1.0, -65504.0, 2.5], 0.25),
+        ([-65504.0, 1.0, -np.inf, 2.0], np.inf),
+        ([65504.0, 1.0, -65504.0, 2.0], np.inf),
+        ([-60000.0, 1.0, -65504.0, 2.0], np.inf),
+        ([-65504.0, 1.0, -65504.0, -65504.0], 65506 / 2),
+    ):
+        assert relative_error(np.asarray(got), want, DType.FLOAT16) == error
+    largest = np.asarray([float.fromhex("-0x1.fep127"), 4.0])
+    assert relative_error(np.asarray([-8573157376.0, 3.0]), largest, DType.BFLOAT16) == 0.25
+    assert relative_error(np.asarray([-8573157376.0, 3.0]), largest, DType.FLOAT32) == np.inf
+    builder = spyrec.GraphBuilder("masked")
+    x = builder.input("x", [2, 64], "float16")
+    builder.output(builder.op("where", builder.input("keep", [2, 64], "bool"), x, -65504.0))
+    inputs = {"x": np.full([2, 64], 0.75, np.float16), "keep": np.arange(128).reshape(2, 64) % 2 == 0}
+    (error,) = rounding_errors(builder.build(), inputs).values()
+    assert 2**-12 < error < 2**-8  # over 0.75, and not over the mask

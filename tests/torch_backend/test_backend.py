@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -343,6 +344,43 @@ def test_results_have_the_strides_that_torch_promises(
     for item, exact in zip(found, wanted, strict=True):
         assert (item.shape, item.stride()) == (exact.shape, exact.stride())
         torch.testing.assert_close(item, exact, rtol=4 * HALF, atol=4 * HALF)
+
+
+def _written_views(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    part = a[1:3]
+    part.mul_(3)
+    return part, a.t(), a.flatten(), a[0], a.add_(1)
+
+
+def _views_of_a_result(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    made = a * 2
+    return made[1:], made.t(), made, made.view(-1)[3:7], a + 1
+
+
+def _views_beside_torch(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    made = torch.special.i0(a)  # torch computes it
+    a.add_(1)
+    return made, made.t(), a[:2], a.clone()
+
+
+@pytest.mark.filterwarnings("ignore:torch computes")
+@pytest.mark.parametrize("function", [_written_views, _views_of_a_result, _views_beside_torch])
+def test_views_share_memory_as_in_eager_mode(function: Callable[[torch.Tensor], tuple[torch.Tensor, ...]]) -> None:
+    compiled: Any = on_device(function)
+    for first in (0, 1):  # the second call has another place in its memory
+        given = torch.randn(5, 16)
+        mine, exact = given.clone()[first : first + 4], given.clone()[first : first + 4]
+        found: list[Any] = [mine, *compiled(mine)]
+        wanted: list[Any] = [exact, *function(exact)]
+        for items in (found, wanted):  # each is written to, and what shares its memory changes with it
+            for number, item in enumerate(items):
+                item[..., 1:2].add_(number)
+        for item, want in zip(found, wanted, strict=True):
+            assert item.stride() == want.stride()
+            assert (item - want).abs().max() <= 16 * HALF * max(1, want.abs().max())
+        is_same = [[one is other for other in wanted] for one in wanted]
+        assert [[one is other for other in found] for one in found] == is_same
+    assert torch_backend.report().programs == 1
 
 
 def test_strides_are_those_of_the_call() -> None:

@@ -18,17 +18,10 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NoAttributes
 from spyrec.ir.graph import ConstantData, Graph, Node, Operand, Scalar, Value
 from spyrec.ir.inference import infer
-from spyrec.ir.numbers import fits
+from spyrec.ir.numbers import LARGEST, fits
 from spyrec.ir.opdef import Attributes, OpError, catalogue
 from spyrec.ir.ops.unary import ClampAttributes
 from spyrec.ir.types import TensorType
-
-LARGEST: Mapping[DType, float] = {
-    DType.FLOAT16: 65504.0,
-    DType.BFLOAT16: 3.3895313892515355e38,
-    DType.FLOAT32: 3.4028234663852886e38,
-}
-"""The largest finite number of each format: finite numbers beyond it become it, and never an infinity."""
 
 _NUMBERS = frozenset(
     {"fill_value", "value", "min", "max", "min_val", "max_val", "nan", "posinf", "neginf", "threshold"}
@@ -150,7 +143,7 @@ class _Caster:
         """Whether finite numbers beyond every format of 16 bits are in a node of the prologue, or in what it reads."""
         numbers = [item.value for item in node.inputs if isinstance(item, Scalar)]
         numbers += [value for _, value in _numbers(node.attributes)]
-        least = min(LARGEST.values())
+        least = LARGEST[DType.FLOAT16]
         if any(np.isfinite(number) and abs(number) > least for number in numbers):
             return True
         for name in node.inputs:

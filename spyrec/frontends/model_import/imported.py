@@ -12,14 +12,14 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, ModelPlace
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.array_memory import pieces
-from spyrec.frontends.model_import.cast import LARGEST, CastGraph, cast, chosen_dtypes
+from spyrec.frontends.model_import.cast import CastGraph, cast, chosen_dtypes
 from spyrec.frontends.model_import.rms_norms import with_rms_norms
 from spyrec.frontends.model_import.settle import Settled, settle
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, SourceInput, Weight, Weights
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import ConstantData, Graph, Value
 from spyrec.ir.graph_text import is_name
-from spyrec.ir.numbers import decode, encode
+from spyrec.ir.numbers import LARGEST, decode, encode
 
 FORMAT = "spyrec.import/1"
 

@@ -43,6 +43,9 @@ _DTYPES: Mapping[int, tuple[str, str]] = {
 }  # fmt: skip
 """The numbers that the archive's tables have for dtypes (torch's serialized ``ScalarType``): name, NumPy's form."""
 
+LOST = "torch.vmap with out_dims other than 0 is exported so: turn its result with torch.movedim instead"
+"""What to do where a program's constant has no numbers."""
+
 _PLAIN_TREES = ("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
 
 
@@ -275,6 +278,8 @@ def _stored(
     if math.prod(entry.shape):
         steps = zip(entry.shape, entry.strides, strict=True)
         reach = entry.first + 1 + sum((extent - 1) * stride for extent, stride in steps)
+    if carrier and reach and not item.file_size:
+        raise refuse("SPY0161", f'"{name}" is empty, and its tensor ends at {reach * item_bytes}', place, hint=LOST)
     if carrier and reach * item_bytes > item.file_size:
         message = f'"{name}" has {item.file_size} bytes, its tensor ends at {reach * item_bytes}'
         raise refuse("SPY0161", message, place)

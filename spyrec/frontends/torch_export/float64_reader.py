@@ -21,7 +21,7 @@ from spyrec.frontends.model_import.source_graph import HostArray, Weights
 from spyrec.frontends.torch_export.archive import Archive, read_archive
 from spyrec.frontends.torch_export.named_arrays import read_arrays, write_arrays
 from spyrec.frontends.torch_export.reader import give_buffers_room
-from spyrec.frontends.torch_export.walk import place_of
+from spyrec.frontends.torch_export.walk import functional, place_of
 from spyrec.ir.numbers import decode
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def main(stripped: str, original: str, given: str, found: str) -> int:
     archive = read_archive(Path(original))
     program = torch.export.load(stripped)
     give_buffers_room(program)
-    program = program.run_decompositions({})  # pure: what it changes is a result
+    program = functional(program, {})  # what it changes is a result
     inputs = _inputs(program, read_arrays(Path(given)), _samples(archive), archive.weights())
     torch.set_default_dtype(torch.float64)  # of what the program makes without saying a dtype
     with torch.no_grad():

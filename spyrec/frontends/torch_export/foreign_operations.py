@@ -1,44 +1,19 @@
 """Operations of a ``.pt2`` file that torch alone does not have, found in the program's text before torch reads it.
 
-torch fails at the first of them without saying its name.  What it would look up is held against a list: a name of a
-file (``torch.os.system``) is otherwise an attribute of any module that torch imports.
+torch fails at the first of them without saying its name.  What a name may be stands in ``inert.py``, which holds the
+same list against all that torch would call.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from spyrec.diagnostics import ModelPlace
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.model_import.source_graph import Problem
 from spyrec.frontends.torch_export.archive import dtype_name
+from spyrec.frontends.torch_export.inert import why_foreign
 from spyrec.frontends.torch_export.walk import place_in
-
-NAMESPACES = frozenset({
-    "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_inductor_test", "_native", "_quantized", "_test",
-    "aten", "c10d", "c10d_functional", "debug_mode_ops", "debugprims", "export", "flex_lib", "fsdp", "higher_order",
-    "inductor", "inductor_prims", "mkl", "mkldnn", "mkldnn_prepacked", "onednn", "onnx", "onnx_symbolic", "prim",
-    "prims", "profiler", "quantization", "quantized", "rngprims", "sparse", "static_runtime", "streams", "symm_mem",
-})  # fmt: skip
-"""Namespaces of operations that torch registers itself; what of them a graph has, is told once torch has read them."""
-
-FUNCTIONS = frozenset({
-    "_operator.add", "_operator.and_", "_operator.eq", "_operator.floordiv", "_operator.ge", "_operator.getitem",
-    "_operator.gt", "_operator.le", "_operator.lshift", "_operator.lt", "_operator.mod", "_operator.mul",
-    "_operator.ne", "_operator.neg", "_operator.or_", "_operator.pos", "_operator.pow", "_operator.rshift",
-    "_operator.sub", "_operator.truediv", "math.trunc", "torch._sym_sqrt", "torch.sym_float", "torch.sym_int",
-    "torch.sym_ite", "torch.sym_max", "torch.sym_min", "torch.sym_not", "torch.sym_sqrt",
-})  # fmt: skip
-"""Functions of sizes that torch.export writes by their Python names (its ``_SYM_OPS``)."""
-
-_OF_FILES = frozenset({"aten.from_file", "aten.save", "debugprims.load_tensor"})
-"""Operations of torch that open files: a program may not have torch do so."""
-
-_NAME = r"_?[A-Za-z0-9][A-Za-z0-9_]*"
-_OPERATION = re.compile(rf"torch\.ops\.({_NAME})\.({_NAME}|__i?(?:and|or|xor|lshift|rshift)__)(?:\.{_NAME})?", re.ASCII)
-_NESTING = re.compile(r"torch\._functorch\.predispatch\._?[a-z][a-z_]*", re.ASCII)
-"""What torch.export writes of ``torch.vmap`` and its kind."""
 
 
 def foreign_operations(program: JsonValue) -> tuple[Problem, ...]:
@@ -51,32 +26,12 @@ def foreign_operations(program: JsonValue) -> tuple[Problem, ...]:
     for graph in graphs:  # grows while it is read
         for node in _items(_at(graph, "nodes")):
             for operation in _called(node, graphs):
-                why = _why_foreign(operation)
+                why = why_foreign(operation)
                 if why is not None:
                     dtypes = tuple(_operand_dtypes(node, graph))
                     name = operation.removeprefix("torch.ops.")[:120]
                     found.append(Problem("op", name, dtypes, _place(node, name), *why, _text(_at(node, "name"))))
     return tuple(found)
-
-
-def _why_foreign(operation: str) -> tuple[str, str] | None:
-    """Return why torch alone cannot be asked for an operation, and what to do; ``None`` where it can be."""
-    if operation in FUNCTIONS or _NESTING.fullmatch(operation):
-        return None
-    match = _OPERATION.fullmatch(operation)
-    if match is None:
-        return "it is no operation of PyTorch", "export the module again with torch.export.export and save it"
-    namespace, name = match[1], match[2]
-    if f"{namespace}.{name}" in _OF_FILES:
-        return "it opens a file, which a program may not", "give the module the numbers as a buffer"
-    if namespace in NAMESPACES:
-        return None
-    reason = f'torch does not have "{namespace}", whose library a file does not bring along'
-    hint = (
-        f"save program.run_decompositions() where the library takes it apart; or import the program from memory, with "
-        f'keep_ops=["{namespace}::{name}=OP"] if it is one op of a graph; or write it with PyTorch\'s functions'
-    )
-    return reason, hint
 
 
 def _called(node: JsonValue, graphs: list[JsonValue]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 torch hands a size to ``sympify``, which is Python's ``eval``, finds a node's target by ``getattr`` from ``torch`` and
 calls it, and keeps guards as code.  So these texts are read here first: what is no size and no operation is refused.
+The list of operations is also that by which ``foreign_operations.py`` tells all the others of a file at once.
 """
 
 from __future__ import annotations
@@ -28,26 +29,42 @@ _TEXTS = {"Symbol": re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII), "Float": re
 
 _CONSTANTS = frozenset({"true", "false", "oo", "int_oo"})
 
-_PART = r"[A-Za-z_][A-Za-z0-9_]*"
-_OPERATION = re.compile(
-    rf"torch\.ops\.({_PART})\.({_PART})\.({_PART})"
-    rf"|torch\.ops\.higher_order\.({_PART})"
-    r"|torch\.(sym_[a-z_]+|_sym_[a-z]+)"
-    r"|_operator\.(add|and_|eq|floordiv|ge|getitem|gt|invert|le|lshift|lt|mod|mul|ne|neg|not_|or_|pos|pow|rshift|sub|"
-    r"truediv|xor)"
-    r"|math\.(ceil|floor|trunc|sqrt|pow|fabs|log2|exp|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh)",
-    re.ASCII,
-)
-"""Operations of the dispatcher, and arithmetic on sizes."""
+NAMESPACES = frozenset({
+    "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "_inductor_test", "_native", "_quantized", "_test",
+    "aten", "c10d", "c10d_functional", "debug_mode_ops", "debugprims", "export", "flex_lib", "fsdp", "higher_order",
+    "inductor", "inductor_prims", "mkl", "mkldnn", "mkldnn_prepacked", "onednn", "onnx", "onnx_symbolic", "prim",
+    "prims", "profiler", "quantization", "quantized", "rngprims", "sparse", "static_runtime", "streams", "symm_mem",
+})  # fmt: skip
+"""Namespaces of operations that torch registers itself; what of them a graph has, is told once torch has read them."""
 
-_OPERATOR_METHOD = re.compile("__i?(and|or|xor|lshift|rshift)__")
-"""Names of operations that begin with two underscores; other such names are Python's own."""
+FUNCTIONS = frozenset({
+    "_operator.add", "_operator.and_", "_operator.eq", "_operator.floordiv", "_operator.ge", "_operator.getitem",
+    "_operator.gt", "_operator.le", "_operator.lshift", "_operator.lt", "_operator.mod", "_operator.mul",
+    "_operator.ne", "_operator.neg", "_operator.or_", "_operator.pos", "_operator.pow", "_operator.rshift",
+    "_operator.sub", "_operator.truediv", "math.trunc", "torch._sym_sqrt", "torch.sym_float", "torch.sym_int",
+    "torch.sym_ite", "torch.sym_max", "torch.sym_min", "torch.sym_not", "torch.sym_sqrt",
+})  # fmt: skip
+"""Functions of sizes that torch.export writes by their Python names (its ``_SYM_OPS``)."""
+
+NESTING = frozenset(f"torch._functorch.predispatch.{name}" for name in (
+    "_add_batch_dim", "_enter_dual_level", "_exit_dual_level", "_jvp_decrement_nesting", "_jvp_increment_nesting",
+    "_make_dual", "_remove_batch_dim", "_unpack_dual", "_unwrap_for_grad", "_vmap_decrement_nesting",
+    "_vmap_increment_nesting", "lazy_load_decompositions",
+))  # fmt: skip
+"""What torch.export writes of ``torch.vmap`` and its kind, all of it; torch's decompositions leave none of them."""
+
+_OF_FILES = frozenset({"aten.from_file", "aten.save", "debugprims.load_tensor"})
+"""Operations of torch that open files: a program may not have torch do so."""
+
+_NAME = r"_?[A-Za-z0-9][A-Za-z0-9_]*"
+_OPERATION = re.compile(rf"torch\.ops\.({_NAME})\.({_NAME}|__i?(?:and|or|xor|lshift|rshift)__)(?:\.{_NAME})?", re.ASCII)
+"""Operations of the dispatcher; other names that begin with two underscores are Python's own."""
 
 _KEPT_METADATA = ("nn_module_stack", "stack_trace")
 
 
 class NotInertError(ValueError):
-    """A text of a program that torch would execute, and that is neither a size nor an operation."""
+    """A text of a program that torch would execute, and that is neither a size nor an operation that torch has."""
 
 
 def inert(program: JsonValue) -> JsonValue:
@@ -76,11 +93,34 @@ def inert(program: JsonValue) -> JsonValue:
     return found
 
 
+def why_foreign(operation: str) -> tuple[str, str] | None:
+    """Return why torch alone cannot be asked for an operation, and what to do; ``None`` where it can be.
+
+    The one list of what a program may call: torch looks a name up from its own modules, of which ``torch.os.system``
+    is an attribute, too.
+    """
+    if operation in FUNCTIONS or operation in NESTING:
+        return None
+    match = _OPERATION.fullmatch(operation)
+    if match is None:
+        return "it is no operation of PyTorch", "export the module again with torch.export.export and save it"
+    namespace, name = match[1], match[2]
+    if f"{namespace}.{name}" in _OF_FILES:
+        return "it opens a file, which a program may not", "give the module the numbers as a buffer"
+    if namespace in NAMESPACES:
+        return None
+    reason = f'torch does not have "{namespace}", whose library a file does not bring along'
+    hint = (
+        f"save program.run_decompositions() where the library takes it apart; or import the program from memory, with "
+        f'keep_ops=["{namespace}::{name}=OP"] if it is one op of a graph; or write it with PyTorch\'s functions'
+    )
+    return reason, hint
+
+
 def _refuse_no_operation(target: str) -> None:
-    found = _OPERATION.fullmatch(target)
-    names = () if found is None else tuple(filter(None, found.groups()))
-    if found is None or any(name.startswith("__") and _OPERATOR_METHOD.fullmatch(name) is None for name in names):
-        raise NotInertError(f'"{target:.80}" is no operation')
+    why = why_foreign(target)
+    if why is not None:
+        raise NotInertError(f'"{target:.80}": {why[0]}')
 
 
 def _refuse_no_size(text: JsonValue) -> None:

@@ -18,6 +18,7 @@ from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import NARROWED, Problem, SourceGraph, SourceInput
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice, SymbolicSizes
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
+from spyrec.frontends.torch_export.higher_order import refusal_of
 from spyrec.frontends.torch_export.kept import IDENTITIES, SIZES, VANISHING, public_name, qualified
 from spyrec.frontends.torch_export.rewrites import REWRITES
 from spyrec.frontends.torch_export.traced import (
@@ -278,6 +279,10 @@ class Lowering:
     def _refuse_namespace(self, node: TracedNode, namespace: str) -> None:
         if not any(wanted for _, wanted in node.results) and namespace in ("_operator", "math", "builtins", "torch"):
             return  # arithmetic of sizes
+        higher = refusal_of(node.target)
+        if higher is not None:
+            self._refuse(node, *higher)
+            return
         hint = "run the program's own decompositions first, or write the operation with PyTorch's functions"
         self._refuse(node, f'the namespace "{namespace}" is none that a graph knows', hint)
 

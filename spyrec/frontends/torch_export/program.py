@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spyrec.diagnostics import refuse
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice
-from spyrec.frontends.torch_export.archive import read_archive
+from spyrec.frontends.torch_export.archive import LOST, read_archive
 from spyrec.frontends.torch_export.foreign_operations import foreign_operations
 from spyrec.frontends.torch_export.kept import kept_operations
 from spyrec.frontends.torch_export.lower import lower
 from spyrec.frontends.torch_export.program_process import traced
+from spyrec.frontends.torch_export.traced import TracedProgram
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +30,8 @@ def read_program(
     """Return a program as a graph in its own dtypes, and its weights; no more of them is in memory than a piece.
 
     ``dims``: extents of symbolic dims, or their bounds.  ``keep_ops``: operations that are one op each.
-    Errors: SPY0160 to SPY0165 for a file, SPY0167 an operation cannot be kept, SPY0168 the bounds.
+    Errors: SPY0160 to SPY0165 for a file, SPY0164 for a program in memory, SPY0167 an operation cannot be kept, SPY0168
+    the bounds.
     """
     kept = kept_operations(keep_ops)
     if isinstance(program, str | os.PathLike):
@@ -38,9 +41,32 @@ def read_program(
             return SourceGraph(None, (), foreign), archive.weights()
         archive.check_contents()
         return lower(traced(archive, _bound(dims), kept), dims, kept), archive.weights()
-    from spyrec.frontends.torch_export.walk import walk
+    return lower(_traced_here(program, _bound(dims), kept), dims, kept), weights_of(program)
 
-    return lower(walk(program, _bound(dims), kept), dims, kept), weights_of(program)
+
+def _traced_here(program: ExportedProgram, bound: Mapping[str, int | None], kept: Collection[str]) -> TracedProgram:
+    """Return a program of this process as data.  Errors: SPY0164."""
+    from spyrec.frontends.torch_export.walk import decomposed, walk_decomposed
+
+    lost = next((key for key, tensor in program.constants.items() if _is_without_numbers(tensor)), None)
+    if lost is not None:
+        raise refuse("SPY0164", f'torch.export lost the numbers of the constant "{lost}"', hint=LOST)
+    try:
+        found = decomposed(program, kept)
+    except Exception as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise refuse("SPY0164", f"torch does not take the program apart: {first[:300]}") from error
+    return walk_decomposed(found, bound)
+
+
+def _is_without_numbers(tensor: object) -> bool:
+    """Whether a tensor is one that torch traced with, and that was never computed."""
+    import torch
+    from torch._C._functorch import is_functorch_wrapped_tensor
+    from torch._subclasses import FakeTensor
+
+    is_wrapped = isinstance(tensor, torch.Tensor) and is_functorch_wrapped_tensor(tensor)
+    return is_wrapped or isinstance(tensor, FakeTensor)
 
 
 def _bound(dims: Mapping[str, DimChoice]) -> dict[str, int | None]:

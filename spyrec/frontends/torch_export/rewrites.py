@@ -319,6 +319,16 @@ def _bilinear(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     return [graph.op("linear", products, rows, graph.operand(node.arguments["bias"]))]
 
 
+def _softmax(op: str) -> Rewrite:
+    """What ``run_decompositions`` writes of softmax: ``half_to_float`` says what the result's dtype says."""
+
+    def rewrite(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+        value = _cast(graph, node)[0]
+        return [graph.op(op, value, dim=node.arguments["dim"])]
+
+    return rewrite
+
+
 def _random_leaky_relu(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     """``rrelu`` in inference: the mean of the slopes that training draws from."""
     if node.arguments["training"]:
@@ -333,6 +343,8 @@ REWRITES: Mapping[str, Rewrite] = MappingProxyType(
     {
         "_native_batch_norm_legit_no_training": _batch_norm,
         "_native_batch_norm_legit": _batch_norm_of_batch,
+        "_log_softmax": _softmax("log_softmax"),
+        "_softmax": _softmax("softmax"),
         "_to_copy": _cast,
         "bilinear": _bilinear,
         "constant_pad_nd": _pad("constant"),

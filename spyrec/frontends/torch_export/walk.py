@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import ModelPlace
+from spyrec.frontends.torch_export.higher_order import without_wrong_assertions, write_out
 from spyrec.frontends.torch_export.kept import is_kept, qualified
 from spyrec.frontends.torch_export.traced import (
     Argument,
@@ -60,7 +61,12 @@ def decomposed(program: ExportedProgram, kept: Collection[str] = ()) -> Exported
         name = qualified(str(overload))
         if name in kept or (name.startswith("aten.") and is_kept(name.removeprefix("aten."))):
             del table[overload]
-    return program.run_decompositions(table)
+    return functional(program, table)
+
+
+def functional(program: ExportedProgram, table: MutableMapping[object, object]) -> ExportedProgram:
+    """Return a program without mutation, taken apart by a table, in which graphs in graphs are written out."""
+    return write_out(without_wrong_assertions(program).run_decompositions(table))
 
 
 class _Walk:

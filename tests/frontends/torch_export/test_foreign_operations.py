@@ -19,7 +19,8 @@ import spyrec
 from spyrec.cli import main
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.frontends.torch_export.archive import read_archive
-from spyrec.frontends.torch_export.foreign_operations import FUNCTIONS, NAMESPACES, foreign_operations
+from spyrec.frontends.torch_export.foreign_operations import foreign_operations
+from spyrec.frontends.torch_export.inert import FUNCTIONS, NAMESPACES, NESTING
 
 _LIBRARY = torch.library.Library("foreignlib", "DEF")
 _LIBRARY.define("gate(Tensor values) -> Tensor")
@@ -97,7 +98,11 @@ def test_what_the_hint_says_helps(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("target", ["torch.os.mkdir", "os.mkdir", "_operator.methodcaller", "math.os.mkdir", "#mkdir"])
+@pytest.mark.parametrize(
+    "target",
+    ["torch.os.mkdir", "os.mkdir", "_operator.methodcaller", "math.os.mkdir", "#mkdir",
+     "torch._functorch.predispatch.torch", "torch._functorch.predispatch.annotations", "torch._functorch.vmap.vmap"],
+)  # fmt: skip
 def test_a_program_calls_no_function_of_python(target: str, tmp_path: Path) -> None:
     file, changed = tmp_path / "model.pt2", tmp_path / "changed.pt2"
     torch.export.save(_program(torch.nn.ReLU()), file)
@@ -160,9 +165,13 @@ def test_the_lists_are_those_of_torch() -> None:
     code = (
         "import torch, torch.export; from torch._export.serde.serialize import _SYM_OPS\n"
         "print(*{item.name.partition('::')[0] for item in torch._C._jit_get_all_schemas()})\n"
-        "print(*{f'{item.__module__}.{item.__name__}' for item in _SYM_OPS})"
+        "print(*{f'{item.__module__}.{item.__name__}' for item in _SYM_OPS})\n"
+        "from torch._functorch import predispatch\n"
+        "print(*{f'{item.__module__}.{item.__name__}' for item in vars(predispatch).values()"
+        " if getattr(item, '__module__', '') == predispatch.__name__})"
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    namespaces, functions = (set(line.split()) for line in found.stdout.splitlines())
+    namespaces, functions, nesting = (set(line.split()) for line in found.stdout.splitlines())
     assert namespaces | {"higher_order"} == NAMESPACES
     assert functions <= FUNCTIONS
+    assert nesting == NESTING

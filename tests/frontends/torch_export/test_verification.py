@@ -17,7 +17,7 @@ from spyrec.frontends.model_import.imported import ImportedModel
 from spyrec.frontends.torch_export.float64 import run_in_float64
 from spyrec.frontends.torch_export.program import read_program
 from spyrec.import_verification import Verification
-from spyrec.model_import import settled
+from spyrec.model_import import ImportDType, settled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -71,3 +71,21 @@ def test_a_wrong_import_is_found_and_its_module_named(program: Path) -> None:
     assert verdict.error > verdict.tolerance
     assert verdict.bound_ratio <= 1  # the device computes the wrong graph rightly
     assert verdict.module == "1"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_mask_that_is_returned_is_ok(dtype: ImportDType, tmp_path: Path) -> None:
+    class Masked(torch.nn.Module):
+        def forward(self, x: torch.Tensor, keep: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            mask = torch.where(keep, 0.0, torch.finfo(torch.float32).min)
+            return mask, x + mask  # the second is computed on the device
+
+    torch.manual_seed(3)
+    inputs = (torch.randn(4, 16), torch.rand(4, 16) > 0.3)
+    torch.export.save(torch.export.export(Masked(), inputs), tmp_path / "model.pt2")
+    source, weights = read_program(tmp_path / "model.pt2", {})
+    found = settled(source, weights, dtype)
+    verdicts = Verification(tmp_path / "model.pt2", {}, found).verdicts(0, bisect=False)
+    assert [item.ok for item in verdicts] == [True, True]
+    assert verdicts[0].error == 0
+    assert 2**-13 < verdicts[1].error < 2**-6  # the mask is not what errors are related to

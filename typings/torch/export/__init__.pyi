@@ -33,6 +33,22 @@ class ValueRange:
     upper: object
 
 class ExportedProgram:
+    def __init__(
+        self,
+        root: GraphModule,
+        graph: Graph,
+        graph_signature: ExportGraphSignature,
+        state_dict: MutableMapping[str, Tensor],
+        range_constraints: Mapping[object, ValueRange],
+        module_call_graph: object,
+        example_inputs: object,
+        constants: MutableMapping[str, Tensor],
+        *,
+        verifiers: object,
+    ) -> None: ...
+    module_call_graph: object
+    example_inputs: object
+    verifiers: object
     graph: Graph
     graph_module: GraphModule
     graph_signature: ExportGraphSignature

@@ -1,0 +1,3 @@
+from torch import Tensor
+
+def is_functorch_wrapped_tensor(tensor: Tensor) -> bool: ...
