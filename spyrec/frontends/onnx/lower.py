@@ -1,7 +1,8 @@
 """An ONNX model as a graph: each operator becomes ops of the catalogue; what is known beforehand stays NumPy's.
 
 Shapes are operands in ONNX.  What depends on shapes and small constants alone is computed by the onnx package's
-reference evaluator, node by node, and becomes attributes.
+reference evaluator, node by node, and becomes attributes; what is made of symbolic extents is followed as
+polynomials in them (``open_numbers.py``).
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Prob
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.onnx.control_flow import CONTROL_FLOW
 from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of, weight_of
+from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, computed, hint_of, product, read_open_size
+from spyrec.frontends.onnx.probe import Made, Probe
 from spyrec.frontends.onnx.sequences import SEQUENCES, TensorSequence
 from spyrec.frontends.value import Value
+from spyrec.hardware.dtypes import DType
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
@@ -91,6 +95,11 @@ class Call:
             return None
         found = self._graph.known(self.node.input[index])
         if found is None:
+            open_ones = self._graph.open_numbers(self.node.input[index])
+            if open_ones is not None:
+                numbers = open_ones.reshape(-1).tolist()
+                shown = ", ".join(map(str, numbers))
+                raise Unsupported(f"it takes the number {shown:.80}, which each run chooses", hint_of(*numbers))
             raise Unsupported(f'its operand {index} ("{self.node.input[index][:60]}") is not known beforehand')
         return found
 
@@ -148,6 +157,38 @@ class Call:
         if found is not None and found.dtype.kind not in "iub":
             raise Unsupported(f"its operand {index} has no whole numbers")
         return None if found is None else [int(item) for item in found.reshape(-1)]
+
+    def extents(self, index: int) -> list[Number]:
+        """Return the sizes of an operand, open ones among them.  Errors: it is absent, or depends on an input."""
+        found = self._graph.open_numbers(self.node.input[index]) if self.has(index) else None
+        return list(self.sizes(index)) if found is None else cast("list[Number]", found.reshape(-1).tolist())
+
+    def shape(self, value: Value) -> list[Number]:
+        """Return the extents of a value, symbolic ones among them."""
+        return self._graph.shape_of(value)
+
+    def extent(self, value: Value, axis: int) -> int:
+        """Return an extent that is one number.  Errors: the dim is symbolic."""
+        found = self._graph.shape_of(value)[axis]
+        if isinstance(found, OpenNumber):
+            raise Unsupported(f"it needs to know how many elements {found} are, which each run chooses", hint_of(found))
+        return found
+
+    def written(self, extents: Sequence[Number]) -> list[int | str]:
+        """Return extents as a graph writes them.  Errors: one is neither a number nor a product of dims."""
+        found = [item.written() if isinstance(item, OpenNumber) else int(item) for item in extents]
+        for text, item in zip(found, extents, strict=True):
+            if text is None:
+                raise Unsupported(f"the size {item} is known in a run only", hint_of(item))
+        return [item for item in found if item is not None]
+
+    def positions(self, dim: str) -> Value:
+        """Return 0, 1, 2 ... as many as a symbolic dim has."""
+        return self.add("cumsum", self.add("ones", size=[dim], dtype="int64"), dim=0) - 1
+
+    def counted(self, number: Number) -> Value | int:
+        """Return a number as one that ops compute with: open ones are values of the prologue."""
+        return self._graph.number(number) if isinstance(number, OpenNumber) else number
 
     def sizes(self, index: int) -> list[int]:
         """Return the whole numbers of an operand.  Errors: it is absent, or depends on an input."""
@@ -212,14 +253,37 @@ def _attribute(item: AttributeProto) -> object:
 
 
 _NOTHING_KEPT: Mapping[str, str] = {}
+_NO_EXTENTS: Mapping[str, Number] = {}
 
 
 class OnnxLowering:
     """One model on its way: values of the graph, and numbers that are known, by ONNX's names."""
 
-    def __init__(self, model: OnnxModel, weights: dict[str, Weight], kept: Mapping[str, str] = _NOTHING_KEPT) -> None:
+    def __init__(
+        self,
+        model: OnnxModel,
+        weights: dict[str, Weight],
+        kept: Mapping[str, str] = _NOTHING_KEPT,
+        extents: Mapping[str, Number] = _NO_EXTENTS,
+        probe: Probe | None = None,
+    ) -> None:
+        """``extents``: of dims that the model names (``dim_param``), open ones with the bounds that they have.
+
+        ``probe``: what each result is at other extents; it is needed where some are open.
+        """
         self._kept = kept
         self.builder = GraphBuilder(legal_name(model.proto.graph.name or "graph"))
+        self._extents = extents
+        self._probe = probe
+        self._open: dict[str, OpenNumber] = {}
+        for number in extents.values():
+            if isinstance(number, OpenNumber):
+                ((name,),) = number.terms
+                dim = number.dims[name]
+                self._open[name] = number
+                self.builder.dim(name, min=dim.minimum, max=dim.maximum, multiple_of=dim.multiple_of)
+        self._counts: dict[str, Value] = {}
+        self.made: dict[str, list[Made]] = {}
         self._model = model
         self._weights = weights
         self._values: dict[str, Value | None] = {}
@@ -262,16 +326,22 @@ class OnnxLowering:
     def _declare(self, item: ValueInfoProto) -> None:
         tensor = item.type.tensor_type
         name, carrier = DTYPES.get(tensor.elem_type, (f"type {tensor.elem_type}", ""))
-        extents = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
-        if not carrier or None in extents:
+        extents = [
+            dim.dim_value if dim.HasField("dim_value") else read_open_size(dim.dim_param, self._extents)
+            for dim in tensor.shape.dim
+        ]
+        shape = [found for extent in extents if (found := _named(extent)) is not None]
+        if not carrier or len(shape) != len(extents):
             symbols = [dim.dim_param for dim in tensor.shape.dim if not dim.HasField("dim_value")]
             reason = f"a graph has no {name}" if not carrier else f"its dims {', '.join(symbols)} are symbolic"
-            hint = None if not carrier else f"bind them: --dim {symbols[0] or 'NAME'}=EXTENT"
+            hint = None
+            if carrier:
+                one = symbols[0] or "NAME"
+                hint = f"bind them: --dim {one}=EXTENT, or say which extents runs have: --dim {one}=MIN:MAX:MULTIPLE"
             self._problems.append(Problem("input", item.name, (name,), None, reason, hint))
             self._values[item.name] = None
             return
         dtype = NARROWED.get(name, name)
-        shape = [extent for extent in extents if extent is not None]
         value = self.builder.input(self.builder.free_name(legal_name(item.name)), shape, dtype)
         if dtype != name:
             self._narrowed[value.name] = name
@@ -285,9 +355,43 @@ class OnnxLowering:
             return found
         if name in self._sequences:
             raise Unsupported(f'"{name[:60]}" is a sequence')
-        made = self._weight(name) if name in self._weights else self.constant(name, self._known[name])
+        open_ones = self.open_numbers(name)
+        if open_ones is not None:
+            made = self._of_run(open_ones)
+        else:
+            made = self._weight(name) if name in self._weights else self.constant(name, self._known[name])
         self._values[name] = made
         return made
+
+    def _of_run(self, array: HostArray) -> Value:
+        """Return open numbers as a value of the prologue, which counts the extents of the run."""
+        items = [
+            self.number(item) if isinstance(item, OpenNumber) else self.constant("", np.asarray(item, np.int64))
+            for item in array.reshape(-1).tolist()
+        ]
+        if not array.ndim:
+            return items[0]
+        return self.builder.op("reshape", self.builder.op("stack", *items, dim=0), shape=list(array.shape))
+
+    def number(self, number: OpenNumber) -> Value:
+        """Return an open number as a value of the prologue: an extent is the sum of as many ones."""
+        total: Value | None = None
+        for names, factor in number.terms.items():
+            part: Value | None = None
+            for name in names:
+                if name not in self._counts:
+                    ones = self.builder.op("ones", size=[name], dtype="int64")
+                    self._counts[name] = self.builder.op("sum", ones, dim=[0])
+                part = self._counts[name] if part is None else part * self._counts[name]
+            part = self.constant("", np.asarray(factor)) if part is None else part if factor == 1 else part * factor
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def shape_of(self, value: Value) -> list[Number]:
+        """Return the extents of a value, symbolic ones among them."""
+        named = zip(value.dims, value.shape, strict=True)
+        return [extent if name is None else self._open.get(name, extent) for name, extent in named]
 
     def constant(self, name: str, array: HostArray) -> Value:
         """Return numbers that are known as a value of the graph."""
@@ -313,7 +417,13 @@ class OnnxLowering:
         weight = self._weights.get(name)
         if name not in self._known and weight is not None and self._is_small(weight):
             self._known[name] = weight.read()
-        return self._known.get(name)
+        found = self._known.get(name)
+        return None if found is None or found.dtype == object else found
+
+    def open_numbers(self, name: str) -> HostArray | None:
+        """Return numbers that are made of symbolic extents; ``None`` for what has none among its own."""
+        found = self._known.get(name)
+        return found if found is not None and found.dtype == object else None
 
     def sequence(self, name: str) -> TensorSequence | None:
         """Return the tensors of a sequence, ``None`` for what is none."""
@@ -403,9 +513,8 @@ class OnnxLowering:
         module = place.module.rpartition(".")[0]
         self.builder.within(legal_name(module) if module else "")
         try:
-            if self._is_known(node, given):
-                return
-            results = self._results(node)
+            results = () if self._is_known(node, given) else self._results(node)
+            self._take(node, results)
         except (Unsupported, SpyrecError, _LostError) as error:
             if isinstance(error, _LostError):
                 self._lose(node)
@@ -414,12 +523,37 @@ class OnnxLowering:
             return
         for name in self.builder.node_names(before):
             self._places.setdefault(name, place)
+
+    def _take(self, node: NodeProto, results: Sequence[Result]) -> None:
+        """Take a node's results under the model's names, and hold them against what they are at other extents."""
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self._bind(name, result)
         for name in node.output[len(results) :]:
-            if name:
+            if name and name not in self._known:
                 self._values[name] = None
+        for name in filter(None, node.output):
+            made = self._made(name)
+            places = self.made.setdefault(name, [])
+            places.append(made)
+            if self._probe is not None:
+                shape = self.shape_of(made) if isinstance(made, Value) else [] if made is None else list(made.shape)
+                followed = self._probe.lost_dims(name, len(places) - 1, made, shape)
+                if followed is not None:
+                    self._values[name] = self._with_dims(made, followed)
+
+    def _with_dims(self, made: Made, shape: Sequence[int | str]) -> Value:
+        """Return whole numbers and truths with dims whose names they have lost; the host computes them in a run."""
+        if not isinstance(made, Value) or DType(made.dtype).is_float:
+            names = [item for item in shape if isinstance(item, str)]
+            fact = f'its result has the symbolic dim "{names[0]}", which a graph does not follow through it'
+            raise Unsupported(fact, "bind it: " + " ".join(f"--dim {name}=N" for name in dict.fromkeys(names)))
+        return self.builder.op("reshape", made, shape=list(shape))
+
+    def _made(self, name: str) -> Made:
+        if name in self._known:
+            return self._known[name]
+        return self._values.get(name)
 
     def _results(self, node: NodeProto) -> Sequence[Result]:
         """Return the results of a node by its operator.  Errors: :class:`Unsupported`."""
@@ -445,15 +579,17 @@ class OnnxLowering:
             self._known[node.output[0]] = _constant(node)
             return True
         if node.op_type in ("Shape", "Size"):
-            shape = np.asarray(self._shape(node.input[0]), np.int64)
             attributes = Call(self, node).attributes
             begin, end = cast("int", attributes.get("start", 0)), cast("int | None", attributes.get("end"))
-            found = shape[begin:end] if node.op_type == "Shape" else np.asarray(np.prod(shape, dtype=np.int64))
-            self._known[node.output[0]] = found
+            shape = self._shape(node.input[0])
+            found = np.asarray(shape[begin:end] if node.op_type == "Shape" else product(shape))
+            self._known[node.output[0]] = found if found.dtype == object else found.astype(np.int64)
             return True
         arrays = {name: self.known(name) for name in given}
-        if any(array is None for array in arrays.values()) or not given or node.domain not in ("", "ai.onnx"):
+        if not given or node.domain not in ("", "ai.onnx"):
             return False
+        if any(array is None for array in arrays.values()):
+            return self._is_open(node, given)
         if node.op_type in CONTROL_FLOW or node.op_type in _DRAWS:
             return False
         inferred = self.inferred(node.output[0])
@@ -467,14 +603,33 @@ class OnnxLowering:
         self._known.update(results)
         return True
 
+    def _is_open(self, node: NodeProto, given: Sequence[str]) -> bool:
+        """Compute a node whose operands are known but for symbolic extents, where that can be followed."""
+        found = [known if (known := self.known(name)) is not None else self.open_numbers(name) for name in given]
+        arrays = [array for array in found if array is not None]
+        if len(arrays) < len(found) or all(array.dtype != object for array in arrays):
+            return False
+        if sum(array.size for array in arrays) > _MOST_KNOWN or node.op_type in _GROWING:
+            return False
+
+        def evaluate(operands: dict[str, HostArray]) -> list[HostArray] | None:
+            results = _evaluated(node, operands, self._model)
+            return None if results is None else list(results.values())
+
+        results = computed(node, arrays, evaluate)
+        if results is None:
+            return False
+        self._known.update(zip([name for name in node.output if name], results, strict=True))
+        return True
+
     def _is_static(self, name: str) -> bool:
         return self._values.get(name) is not None or name in self._weights or name in self._known
 
-    def _shape(self, name: str) -> tuple[int, ...]:
+    def _shape(self, name: str) -> list[Number]:
         if name in self._known:
-            return self._known[name].shape
+            return list(self._known[name].shape)
         weight = self._weights.get(name)
-        return weight.shape if weight is not None else self.value(name).shape
+        return list(weight.shape) if weight is not None else self.shape_of(self.value(name))
 
     def _refuse(self, node: NodeProto, place: ModelPlace, reason: str, hint: str | None) -> None:
         dtypes = tuple(found.dtype for name in node.input if name and (found := self._values.get(name)) is not None)
@@ -485,6 +640,12 @@ class OnnxLowering:
         for name in node.output:
             if name:
                 self._values[name] = None
+
+
+def _named(extent: Number | None) -> int | str | None:
+    """Return the extent of an input: a number, or one dim by name; ``None`` for anything else."""
+    text = extent.written() if isinstance(extent, OpenNumber) else extent
+    return None if isinstance(text, str) and "*" in text else text
 
 
 def _taken(table: dict[str, T], names: set[str]) -> dict[str, T]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, hint_of, product
 from spyrec.frontends.onnx.recurrent import recurrent
 from spyrec.frontends.onnx.resizing import resize
 from spyrec.frontends.value import Value
@@ -217,7 +218,7 @@ def _arg(op: str) -> Operator:
         if not call.integer("select_last_index", 0):
             return [call.add(op, value, dim=axis, keepdim=keep)]
         flipped = call.add(op, call.add("flip", value, dims=[axis]), dim=axis, keepdim=keep)
-        return [call.add("sub", value.shape[axis] - 1, flipped)]
+        return [call.add("sub", call.extent(value, axis) - 1, flipped)]
 
     return operator
 
@@ -269,7 +270,7 @@ def _spatial(call: Call, rank: int) -> tuple[list[int], list[int], list[int]]:
     return call.list("strides") or [1] * rank, call.list("dilations") or [1] * rank, pads
 
 
-def _explicit_pads(call: Call, extents: Sequence[int], kernel: Sequence[int], transposed: bool = False) -> list[int]:
+def _explicit_pads(call: Call, value: Value, kernel: Sequence[int], transposed: bool = False) -> list[int]:
     """Return the paddings that ``auto_pad`` means."""
     rank = len(kernel)
     strides, dilations, pads = _spatial(call, rank)
@@ -282,6 +283,7 @@ def _explicit_pads(call: Call, extents: Sequence[int], kernel: Sequence[int], tr
         raise Unsupported(f"auto_pad {mode} of a transposed convolution")
     begins: list[int] = []
     ends: list[int] = []
+    extents = [call.extent(value, axis) for axis in range(2, value.ndim)]
     for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
         total = max((math.ceil(extent / stride) - 1) * stride + (size - 1) * dilation + 1 - extent, 0)
         small, large = total // 2, total - total // 2
@@ -304,7 +306,7 @@ def _conv(call: Call) -> Sequence[Value]:
     value, weight = call.value(0), call.value(1)
     rank = weight.ndim - 2
     strides, dilations, _ = _spatial(call, rank)
-    value, padding = _padded(call, value, _explicit_pads(call, value.shape[2:], weight.shape[2:]))
+    value, padding = _padded(call, value, _explicit_pads(call, value, weight.shape[2:]))
     given = {"stride": strides, "padding": padding, "dilation": dilations, "groups": call.integer("group", 1)}
     bias = call.optional(2)
     return [call.add(f"conv{rank}d", value, weight, *([] if bias is None else [bias]), **given)]
@@ -314,7 +316,7 @@ def _conv_transpose(call: Call) -> Sequence[Value]:
     value, weight = call.value(0), call.value(1)
     rank = weight.ndim - 2
     strides, dilations, _ = _spatial(call, rank)
-    pads = _explicit_pads(call, value.shape[2:], weight.shape[2:], transposed=True)
+    pads = _explicit_pads(call, value, weight.shape[2:], transposed=True)
     if call.list("output_shape") is not None or pads[:rank] != pads[rank:]:
         raise Unsupported("output_shape, or paddings that differ before and behind")
     given = {
@@ -332,7 +334,7 @@ def _pool(kind: str) -> Operator:
             raise Unsupported("it lacks its kernel_shape")
         rank = len(kernel)
         strides, dilations, _ = _spatial(call, rank)
-        pads = _explicit_pads(call, value.shape[2:], kernel)
+        pads = _explicit_pads(call, value, kernel)
         ceil = bool(call.integer("ceil_mode", 0))
         if len(call.node.output) > 1 and call.node.output[1]:
             raise Unsupported("the indices of a pool")
@@ -367,7 +369,7 @@ def _batch_norm(call: Call) -> Sequence[Value]:
 def _layer_norm(call: Call) -> Sequence[Value]:
     value, scale, bias = call.value(0), call.value(1), call.optional(2)
     axis = call.integer("axis", -1) % value.ndim
-    shape = list(value.shape[axis:])
+    shape = [call.extent(value, place) for place in range(axis, value.ndim)]
     rest = [] if bias is None else [bias]
     return [call.add("layer_norm", value, scale, *rest, normalized_shape=shape, eps=call.number("epsilon", 1e-5))]
 
@@ -375,21 +377,22 @@ def _layer_norm(call: Call) -> Sequence[Value]:
 def _rms_norm(call: Call) -> Sequence[Value]:
     value = call.value(0)
     axis = call.integer("axis", -1) % value.ndim
-    shape = list(value.shape[axis:])
+    shape = [call.extent(value, place) for place in range(axis, value.ndim)]
     return [call.add("rms_norm", value, call.value(1), normalized_shape=shape, eps=call.number("epsilon", 1e-5))]
 
 
 def _instance_norm(call: Call) -> Sequence[Value]:
     value, scale, bias = (call.value(index) for index in range(3))
-    groups = value.shape[1]
+    groups = call.extent(value, 1)
     return [call.add("group_norm", value, scale, bias, num_groups=groups, eps=call.number("epsilon", 1e-5))]
 
 
 def _group_norm(call: Call) -> Sequence[Value]:
     value, scale, bias = (call.value(index) for index in range(3))
     groups = call.integer("num_groups", 1)
-    if scale.shape[0] == groups != value.shape[1]:  # before opset 21 the scale is of a group
-        count = value.shape[1] // groups
+    channels = call.extent(value, 1)
+    if scale.shape[0] == groups != channels:  # before opset 21 the scale is of a group
+        count = channels // groups
         scale, bias = (call.add("repeat_interleave", item, repeats=count) for item in (scale, bias))
     return [call.add("group_norm", value, scale, bias, num_groups=groups, eps=call.number("epsilon", 1e-5))]
 
@@ -408,18 +411,22 @@ def _transpose(call: Call) -> Sequence[Value]:
 
 
 def _reshape(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.sizes(1)
+    value, sizes = call.value(0), call.extents(1)
     is_zero_kept = bool(call.integer("allowzero", 0))
-    shape = [value.shape[axis] if size == 0 and not is_zero_kept else size for axis, size in enumerate(sizes)]
-    return [call.add("reshape", value, shape=shape)]
+    own = call.shape(value)
+    shape = [own[axis] if size == 0 and not is_zero_kept else size for axis, size in enumerate(sizes)]
+    if -1 in shape and any(isinstance(item, OpenNumber) for item in (*own, *shape)):
+        place = shape.index(-1)
+        shape[place] = product(own) // product([*shape[:place], *shape[place + 1 :]])
+    return [call.add("reshape", value, shape=call.written(shape))]
 
 
 def _flatten(call: Call) -> Sequence[Value]:
     value = call.value(0)
     axis = call.integer("axis", 1)
     axis = axis % value.ndim if axis < 0 else axis
-    before = math.prod(value.shape[:axis])
-    return [call.add("reshape", value, shape=[before, math.prod(value.shape[axis:])])]
+    extents = call.shape(value)
+    return [call.add("reshape", value, shape=call.written([product(extents[:axis]), product(extents[axis:])]))]
 
 
 def _squeeze(call: Call) -> Sequence[Value]:
@@ -447,11 +454,13 @@ def _split(call: Call) -> Sequence[Value]:
     sizes: list[int] | None = call.integers(1) if call.has(1) else call.list("split")
     if sizes is None:
         count = len(call.node.output)
-        each = math.ceil(value.shape[axis] / count)
-        sizes = [min(each, value.shape[axis] - each * index) for index in range(count)]
+        extent = call.extent(value, axis)
+        each = math.ceil(extent / count)
+        sizes = [min(each, extent - each * index) for index in range(count)]
     results: list[Value] = []
     begin = 0
     for size in sizes:
+        _refuse_beyond(call, value, axis, begin + size)
         results.append(call.add("slice", value, dim=axis, start=begin, end=begin + size))
         begin += size
     return results
@@ -459,23 +468,69 @@ def _split(call: Call) -> Sequence[Value]:
 
 def _slice(call: Call) -> Sequence[Value]:
     value = call.value(0)
-    starts, ends = call.sizes(1), call.sizes(2)
+    starts, ends = call.extents(1), call.extents(2)
     axes = (call.integers(3) if call.has(3) else None) or list(range(len(starts)))
     steps = (call.integers(4) if call.has(4) else None) or [1] * len(starts)
-    for start, end, given, step in zip(starts, ends, axes, steps, strict=True):
-        axis = given % value.ndim
-        taken = range(value.shape[axis])[start:end:step] if step > 0 else None
-        if taken is None:
-            value = _reversed(call, value, axis, (start, end, step))
-        elif (taken.start, len(taken), step) != (0, value.shape[axis], 1):
-            stop = taken.start + (len(taken) - 1) * step + 1 if len(taken) else taken.start
-            value = call.add("slice", value, dim=axis, start=taken.start, end=stop, step=step)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        value = _sliced(call, value, axis % value.ndim, (start, end, step))
     return [value]
+
+
+def _sliced(call: Call, value: Value, axis: int, bounds: tuple[Number, Number, int]) -> Value:
+    """A slice of one axis: elements between numbers, or as many as a symbolic dim has."""
+    start, end, step = bounds
+    extent = call.shape(value)[axis]
+    if start == 0 and step == 1 and (_is_same(end, extent) or (isinstance(end, int) and end >= _TO_THE_END)):
+        return value
+    if isinstance(start, OpenNumber) or isinstance(end, OpenNumber):
+        return _slice_of_run(call, value, axis, bounds)
+    if isinstance(extent, OpenNumber) and 0 <= start <= end < _TO_THE_END and step > 0:
+        _refuse_beyond(call, value, axis, end)
+        return call.add("slice", value, dim=axis, start=start, end=end, step=step)
+    extent = call.extent(value, axis)
+    if step < 0:
+        return _reversed(call, value, axis, (start, end, step))
+    taken = range(extent)[start:end:step]
+    if (taken.start, len(taken), step) == (0, extent, 1):
+        return value
+    stop = taken.start + (len(taken) - 1) * step + 1 if len(taken) else taken.start
+    return call.add("slice", value, dim=axis, start=taken.start, end=stop, step=step)
+
+
+_TO_THE_END = 2**31 - 1
+"""From here on the end of a slice is the axis's, as exporters write it."""
+
+
+def _is_same(left: Number, right: Number) -> bool:
+    return (left - right if isinstance(left, OpenNumber) else right - left) == 0
+
+
+def _slice_of_run(call: Call, value: Value, axis: int, bounds: tuple[Number, Number, int]) -> Value:
+    """``x[n : n + S]``: the rows from ``n`` on that a symbolic dim counts."""
+    start, end, step = bounds
+    count = end - start if isinstance(end, OpenNumber) else -(start - end)
+    dim = count.written() if isinstance(count, OpenNumber) else None
+    room = call.shape(value)[axis]
+    behind = room - end if isinstance(room, OpenNumber) else -(end - room)
+    least = behind.range()[0] if isinstance(behind, OpenNumber) else behind
+    first = start.range()[0] if isinstance(start, OpenNumber) else start
+    if dim is None or "*" in dim or step != 1 or least < 0 or first < 0:
+        fact = f"it takes elements {start} to {end} of {room} in steps of {step}"
+        raise Unsupported(f"{fact}, which each run chooses", hint_of(start, end, room))
+    rows = call.positions(dim)
+    return call.add("index_select", value, rows if start == 0 else rows + call.counted(start), dim=axis)
+
+
+def _refuse_beyond(call: Call, value: Value, axis: int, end: int) -> None:
+    """Refuse elements of a symbolic dim that its smallest extent does not have."""
+    extent = call.shape(value)[axis]
+    if isinstance(extent, OpenNumber) and extent.range()[0] < end:
+        raise Unsupported(f"it takes element {end - 1} of {extent}, which not every run has", hint_of(extent))
 
 
 def _reversed(call: Call, value: Value, axis: int, bounds: tuple[int, int, int]) -> Value:
     """A slice that runs backward: the elements forward, then flipped."""
-    extent = value.shape[axis]
+    extent = call.extent(value, axis)
     start, end, step = bounds
     first = min(start + extent if start < 0 else start, extent - 1)
     last = max(end + extent if -extent <= end < 0 else end, -1)
@@ -487,9 +542,21 @@ def _reversed(call: Call, value: Value, axis: int, bounds: tuple[int, int, int])
 
 
 def _expand(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.sizes(1)
-    shape = list(np.broadcast_shapes(value.shape, tuple(sizes)))
-    return [call.add("expand", value, size=shape) if shape != list(value.shape) else value]
+    value, sizes = call.value(0), call.extents(1)
+    own = call.shape(value)
+    rank = max(len(own), len(sizes))
+    pairs = zip([1] * (rank - len(own)) + own, [1] * (rank - len(sizes)) + sizes, strict=True)
+    shape = [_broadcast(mine, given) for mine, given in pairs]
+    return [call.add("expand", value, size=call.written(shape)) if shape != own else value]
+
+
+def _broadcast(mine: Number, given: Number) -> Number:
+    """Return the extent of two that meet.  Errors: :class:`Unsupported` where they do not, in some run or in any."""
+    if isinstance(given, int) and given == 1:
+        return mine
+    if (isinstance(mine, int) and mine == 1) or _is_same(mine, given):
+        return given
+    raise Unsupported(f"an axis of {mine} elements does not become one of {given}", hint_of(mine, given))
 
 
 def _tile(call: Call) -> Sequence[Value]:
@@ -520,30 +587,33 @@ def _gather(call: Call) -> Sequence[Value]:
     """Rows of an axis by an index of any rank; one along the first axis of a table is ``embedding``."""
     value, index = call.value(0), call.value(1)
     axis = call.integer("axis", 0) % value.ndim
-    index = _counted_from_the_front(call, index, value.shape[axis])
+    index = _counted_from_the_front(call, index, value, axis)
     if index.ndim == 0:
         taken = call.add("index_select", value, call.add("reshape", index, shape=[1]), dim=axis)
         return [call.add("squeeze", taken, dim=[axis])]
     if axis == 0 and value.ndim == 2:
         return [call.add("embedding", index, value)]
-    flat = index if index.ndim == 1 else call.add("reshape", index, shape=[-1])
+    count = product(call.shape(index))
+    flat = index if index.ndim == 1 else call.add("reshape", index, shape=call.written([count]))
     taken = call.add("index_select", value, flat, dim=axis)
-    shape = [*value.shape[:axis], *index.shape, *value.shape[axis + 1 :]]
-    return [taken if index.ndim == 1 else call.add("reshape", taken, shape=shape)]
+    own = call.shape(value)
+    shape = [*own[:axis], *call.shape(index), *own[axis + 1 :]]
+    return [taken if index.ndim == 1 else call.add("reshape", taken, shape=call.written(shape))]
 
 
-def _counted_from_the_front(call: Call, index: Value, extent: int) -> Value:
+def _counted_from_the_front(call: Call, index: Value, value: Value, axis: int) -> Value:
     """Return an index without negative numbers, where some are known to be there."""
     known = call.known_or_none(1)
     if known is None or all(int(item) >= 0 for item in known.reshape(-1)):
         return index
+    extent = call.counted(call.shape(value)[axis])
     return call.add("where", call.add("lt", index, 0), call.add("add", index, extent), index)
 
 
 def _gather_elements(call: Call) -> Sequence[Value]:
     value = call.value(0)
     axis = call.integer("axis", 0)
-    index = _counted_from_the_front(call, call.value(1), value.shape[axis])
+    index = _counted_from_the_front(call, call.value(1), value, axis)
     return [call.add("gather", value, index, dim=axis)]
 
 
@@ -551,7 +621,9 @@ def _gather_nd(call: Call) -> Sequence[Value]:
     value, index = call.value(0), call.value(1)
     if call.integer("batch_dims", 0):
         raise Unsupported("batch_dims")
-    parts = [call.add("select", index, dim=index.ndim - 1, index=position) for position in range(index.shape[-1])]
+    parts = [
+        call.add("select", index, dim=index.ndim - 1, index=position) for position in range(call.extent(index, -1))
+    ]
     return [call.add("index", value, *parts)]
 
 
@@ -572,7 +644,9 @@ def _scatter_nd(call: Call) -> Sequence[Value]:
     reduction = call.text("reduction", "none")
     if reduction not in ("none", "add"):
         raise Unsupported(f"reduction {reduction}")
-    parts = [call.add("select", index, dim=index.ndim - 1, index=position) for position in range(index.shape[-1])]
+    parts = [
+        call.add("select", index, dim=index.ndim - 1, index=position) for position in range(call.extent(index, -1))
+    ]
     return [call.add("index_put", value, *parts, source, accumulate=reduction == "add")]
 
 
@@ -600,14 +674,26 @@ def _triangle(call: Call) -> Sequence[Value]:
 
 
 def _range(call: Call) -> Sequence[Value]:
-    start, end, step = (cast("np.ndarray", call.known(index)).reshape(-1)[0].item() for index in range(3))
-    return [call.add("arange", start=start, end=end, step=step, dtype=call.value(0).dtype)]
+    """``start, start + step ...``: between numbers, or as many as a symbolic dim has."""
+    sizes = [call.known_or_none(index) for index in range(3)]
+    if None not in sizes:
+        start, end, step = (cast("np.ndarray", item).reshape(-1)[0].item() for item in sizes)
+        return [call.add("arange", start=start, end=end, step=step, dtype=call.value(0).dtype)]
+    first, last, by = (call.extents(index)[0] for index in range(3))
+    count = (last - first if isinstance(last, OpenNumber) else -(first - last)) // by
+    dim = count.written() if isinstance(count, OpenNumber) else None
+    if dim is None or "*" in dim:
+        fact = f"it counts from {first} to {last} in steps of {by}"
+        raise Unsupported(f"{fact}, which each run chooses", hint_of(first, last, by))
+    counted = call.positions(dim)
+    counted = counted if by == 1 else counted * call.counted(by)
+    return [counted if first == 0 else counted + call.counted(first)]
 
 
 def _constant_of_shape(call: Call) -> Sequence[Value]:
     import onnx
 
-    sizes, filled = call.integers(0), cast("TensorProto | None", call.attributes.get("value"))
+    sizes, filled = call.written(call.extents(0)), cast("TensorProto | None", call.attributes.get("value"))
     number: float = 0.0
     dtype = "float32"
     if filled is not None:
@@ -620,19 +706,20 @@ def _depth_to_space(call: Call) -> Sequence[Value]:
     value, block = call.value(0), call.integer("blocksize", 1)
     if call.text("mode", "DCR") == "CRD":
         return [call.add("pixel_shuffle", value, upscale_factor=block)]
-    count, channels, height, width = value.shape
+    count, channels, height, width = call.shape(value)
     kept = channels // block**2
-    split = call.add("reshape", value, shape=[count, block, block, kept, height, width])
+    split = call.add("reshape", value, shape=call.written([count, block, block, kept, height, width]))
     moved = call.add("permute", split, dims=[0, 3, 4, 1, 5, 2])
-    return [call.add("reshape", moved, shape=[count, kept, height * block, width * block])]
+    return [call.add("reshape", moved, shape=call.written([count, kept, height * block, width * block]))]
 
 
 def _space_to_depth(call: Call) -> Sequence[Value]:
     value, block = call.value(0), call.integer("blocksize", 1)
-    count, channels, height, width = value.shape
-    split = call.add("reshape", value, shape=[count, channels, height // block, block, width // block, block])
+    count, channels, height, width = call.shape(value)
+    rows, columns = height // block, width // block
+    split = call.add("reshape", value, shape=call.written([count, channels, rows, block, columns, block]))
     moved = call.add("permute", split, dims=[0, 3, 5, 1, 2, 4])
-    return [call.add("reshape", moved, shape=[count, channels * block**2, height // block, width // block])]
+    return [call.add("reshape", moved, shape=call.written([count, channels * block**2, rows, columns]))]
 
 
 def _col2im(call: Call) -> Sequence[Value]:
@@ -677,14 +764,15 @@ def _attention(call: Call) -> Sequence[Value]:
     mask = call.optional(3)
     made = call.add("scaled_dot_product_attention", query, key, value, *([] if mask is None else [mask]), **more)
     if call.value(0).ndim == 3:
-        batch, heads, length, width = made.shape
-        made = call.add("reshape", call.add("permute", made, dims=[0, 2, 1, 3]), shape=[batch, length, heads * width])
+        batch, heads, length, width = call.shape(made)
+        shape = call.written([batch, length, heads * width])
+        made = call.add("reshape", call.add("permute", made, dims=[0, 2, 1, 3]), shape=shape)
     return [made]
 
 
 def _by_heads(call: Call, value: Value, heads: int) -> Value:
-    batch, length, width = value.shape
-    split = call.add("reshape", value, shape=[batch, length, heads, width // heads])
+    batch, length, width = call.shape(value)
+    split = call.add("reshape", value, shape=call.written([batch, length, heads, width // heads]))
     return call.add("permute", split, dims=[0, 2, 1, 3])
 
 
@@ -729,7 +817,7 @@ def _along(call: Call, scale: Value, value: Value) -> Value:
     if not block:
         return call.add("reshape", scale, shape=[-1 if place == axis else 1 for place in range(value.ndim)])
     wide = call.add("repeat_interleave", scale, repeats=block, dim=axis)
-    return call.add("slice", wide, dim=axis, start=0, end=value.shape[axis])
+    return call.add("slice", wide, dim=axis, start=0, end=call.extent(value, axis))
 
 
 def _swish(call: Call) -> Sequence[Value]:
