@@ -23,7 +23,7 @@ from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Problem, SourceGraph, SourceInput, Weight
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.onnx.control_flow import CONTROL_FLOW
-from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of, weight_of
+from spyrec.frontends.onnx.model import DTYPES, UNSIGNED, OnnxModel, array_of, form_of, weight_of
 from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, computed, hint_of, product, read_open_size
 from spyrec.frontends.onnx.probe import Made, Probe
 from spyrec.frontends.onnx.sequences import SEQUENCES, TensorSequence
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_BITS = frozenset({DType.BFLOAT16, DType.FLOAT8_E4M3FN})
+"""Dtypes whose numbers stand as bits, with which nothing is computed beforehand."""
+
+_MOST_SIGNED = 2**63 - 1
 _MOST_KNOWN = 4096
 """Elements of a value that is known beforehand: shapes, axes, scales, small tables."""
 
@@ -53,13 +57,40 @@ class Body:
     keys: Mapping[str, str]
 
 
+class _Attributes(dict[str, object]):
+    """The attributes of a node by name, and which of them were asked for."""
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        super().__init__(given)
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def get(self, name: str, otherwise: object = None, /) -> object:
+        self.asked.add(name)
+        return super().get(name, otherwise)
+
+
 class Call:
     """One node: operands by position, attributes by name."""
 
     def __init__(self, graph: OnnxLowering, node: NodeProto) -> None:
         self._graph = graph
         self.node = node
-        self.attributes = {item.name: _attribute(item) for item in node.attribute}
+        self.attributes = _Attributes({item.name: _attribute(item) for item in node.attribute})
+        self._asked: set[int] = set()
+
+    def refuse_unread(self) -> None:
+        """Refuse what the node says and nobody asked for: a newer operator's attribute, or an operand."""
+        unasked = self.attributes.keys() - self.attributes.asked - _SAID_BY_OTHERS
+        said = sorted(unasked - self._graph.defaults(self.node))
+        if said:
+            raise Unsupported(f'its attribute "{said[0][:60]}" is none that a graph has')
+        unread = [index for index, name in enumerate(self.node.input) if name and index not in self._asked]
+        if unread:
+            raise Unsupported(f'its operand {unread[0]} ("{self.node.input[unread[0]][:60]}") is none that a graph has')
 
     @property
     def builder(self) -> GraphBuilder:
@@ -73,6 +104,7 @@ class Call:
 
     def has(self, index: int) -> bool:
         """Whether an operand is given."""
+        self._asked.add(index)
         return index < len(self.node.input) and bool(self.node.input[index])
 
     def value(self, index: int) -> Value:
@@ -252,6 +284,14 @@ def _attribute(item: AttributeProto) -> object:
     return value
 
 
+_SAID_BY_OTHERS = frozenset(
+    {"antialias", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "hidden_size", "kernel_shape", "momentum",
+     "nearest_mode", "output_dtype", "precision", "qk_matmul_output_mode", "round_mode", "saturate", "seed",
+     "softmax_precision", "sorted", "spatial", "stash_type", "storage_order"}
+)  # fmt: skip
+"""Attributes that say what operands and results say, how a result is made, or something of another mode."""
+
+
 _NOTHING_KEPT: Mapping[str, str] = {}
 _NO_EXTENTS: Mapping[str, Number] = {}
 
@@ -293,6 +333,12 @@ class OnnxLowering:
         self._inputs: list[SourceInput] = []
         self._problems: list[Problem] = []
         self._narrowed: dict[str, str] = {}
+        self._unsigned = {
+            tensor.name: DTYPES[tensor.data_type][0]
+            for tensor in model.proto.graph.initializer
+            if tensor.data_type in UNSIGNED
+        }
+        self._read = {item.name for item in model.proto.graph.output} | _read_names(model.proto.graph)
         self._types = {item.name: item for item in model.proto.graph.value_info}
         self._types |= {item.name: item for item in model.proto.graph.output}
 
@@ -394,13 +440,22 @@ class OnnxLowering:
         return [extent if name is None else self._open.get(name, extent) for name, extent in named]
 
     def constant(self, name: str, array: HostArray) -> Value:
-        """Return numbers that are known as a value of the graph."""
+        """Return numbers that are known as a value of the graph.  Errors: one is beyond 64 bits with a sign."""
+        if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+            if array.size and int(array.max()) > _MOST_SIGNED:
+                raise Unsupported(f"the number {int(array.max())} of {array.dtype.name} is beyond int64")
+            array = array.astype(np.int64)
         array = array.astype(np.float32) if array.dtype == np.float64 else array
         return self.builder.constant(self.builder.free_name(legal_name(name or "known")), array, list(array.shape))
 
     def _weight(self, key: str) -> Value:
         """Return a weight: an input of the graph, or a constant where it is one number."""
         weight = self._weights[key]
+        if key in self._unsigned:
+            known = self.known(key)
+            if known is None:
+                raise Unsupported(f"a graph has no {self._unsigned[key]}", "write the tensor as int64")
+            return self.constant(key, known)
         name = self.builder.free_name(legal_name(key))
         if not weight.shape and weight.dtype.value in np.sctypeDict:
             return self.builder.constant(name, np.asarray(weight.read(), np.dtype(weight.dtype.carrier)), [])
@@ -415,7 +470,7 @@ class OnnxLowering:
     def known(self, name: str) -> HostArray | None:
         """Return the numbers of a value that depends on no input, ``None`` where it does or has many."""
         weight = self._weights.get(name)
-        if name not in self._known and weight is not None and self._is_small(weight):
+        if name not in self._known and weight is not None and self._is_small(weight) and weight.dtype not in _BITS:
             self._known[name] = weight.read()
         found = self._known.get(name)
         return None if found is None or found.dtype == object else found
@@ -439,6 +494,22 @@ class OnnxLowering:
         name_of_type = DTYPES.get(tensor.elem_type, ("", ""))[0]
         return (name_of_type, extents) if len(extents) == len(tensor.shape.dim) and name_of_type else None
 
+    def defaults(self, node: NodeProto) -> set[str]:
+        """Return the attributes of a node that say what they say by default."""
+        import onnx
+
+        opset = next((item.version for item in self._model.proto.opset_import if item.domain in ("", "ai.onnx")), 0)
+        try:
+            schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+        except onnx.defs.SchemaError:
+            return set()
+        given = {item.name: item for item in node.attribute}
+        return {
+            name
+            for name, item in schema.attributes.items()
+            if name in given and _attribute(given[name]) == _attribute(item.default_value)
+        }
+
     def _is_lost(self, name: str) -> bool:
         return name in self._values and self._values[name] is None
 
@@ -454,6 +525,8 @@ class OnnxLowering:
             weight = weight_of(tensor, self._model)
             storage = hashlib.sha256(tensor.SerializeToString(deterministic=True)).digest()
             self._weights[key] = replace(weight, storage=storage)
+            if tensor.data_type in UNSIGNED:
+                self._unsigned[key] = DTYPES[tensor.data_type][0]
             keys[tensor.name] = key
         return Body(graph, keys)
 
@@ -529,9 +602,9 @@ class OnnxLowering:
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self._bind(name, result)
-        for name in node.output[len(results) :]:
-            if name and name not in self._known:
-                self._values[name] = None
+        for index, name in enumerate(node.output[len(results) :], len(results)):
+            if name in self._read and name not in self._known:
+                raise Unsupported(f'its result {index} ("{name[:60]}") is none that a graph has')
         for name in filter(None, node.output):
             made = self._made(name)
             places = self.made.setdefault(name, [])
@@ -565,18 +638,26 @@ class OnnxLowering:
         operator = CONTROL_FLOW.get(kind) or SEQUENCES.get(kind) or OPERATORS.get(kind)
         if operator is None:
             raise Unsupported("a graph has no op for it")
+        call = Call(self, node)
         try:
-            return operator(Call(self, node))
+            results = operator(call)
         except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             # what the specification rules out is not checked operator by operator
             raise Unsupported(f"its operands and attributes do not fit together ({error!r:.120})") from None
+        if kind in OPERATORS:
+            call.refuse_unread()
+        return results
 
     def _is_known(self, node: NodeProto, given: Sequence[str]) -> bool:
         """Compute a node whose operands are known, where its results are few."""
         if node.op_type == "Shape" and not self._is_static(node.input[0]):
             return False
         if node.op_type == "Constant":
-            self._known[node.output[0]] = _constant(node)
+            held = next((item.t for item in node.attribute if item.name == "value"), None)
+            if held is not None and DTYPES.get(held.data_type, ("",))[0] in {dtype.value for dtype in _BITS}:
+                self._weights[node.output[0]] = weight_of(held, self._model)
+            else:
+                self._known[node.output[0]] = _constant(node)
             return True
         if node.op_type in ("Shape", "Size"):
             attributes = Call(self, node).attributes
@@ -648,6 +729,17 @@ def _named(extent: Number | None) -> int | str | None:
     return None if isinstance(text, str) and "*" in text else text
 
 
+def _read_names(graph: GraphProto) -> set[str]:
+    """Return the names that nodes of a graph read, those of graphs inside of them too."""
+    found: set[str] = set()
+    for node in graph.node:
+        found.update(filter(None, node.input))
+        for item in node.attribute:
+            if item.HasField("g"):
+                found |= _read_names(item.g) | {output.name for output in item.g.output}
+    return found
+
+
 def _taken(table: dict[str, T], names: set[str]) -> dict[str, T]:
     """Take these names out of a table, and return what they had in it."""
     return {name: table.pop(name) for name in names if name in table}
@@ -681,7 +773,7 @@ def _constant(node: NodeProto) -> HostArray:
 
     for item in node.attribute:
         value = onnx.helper.get_attribute_value(item)
-        if item.name == "value" and DTYPES.get(value.data_type, ("", ""))[1]:
+        if item.name == "value" and form_of(value.data_type):
             return array_of(value)
         if item.name in ("value_float", "value_floats"):
             return np.asarray(value, np.float32)

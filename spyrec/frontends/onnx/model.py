@@ -40,11 +40,16 @@ DTYPES: Mapping[int, tuple[str, str]] = {
     1: ("float32", "<f4"), 2: ("uint8", "u1"), 3: ("int8", "i1"), 5: ("int16", "<i2"), 6: ("int32", "<i4"),
     7: ("int64", "<i8"), 9: ("bool", "?"), 10: ("float16", "<f2"), 11: ("float64", "<f8"), 16: ("bfloat16", "<u2"),
     17: ("float8_e4m3fn", "u1"), 4: ("uint16", ""), 8: ("string", ""), 12: ("uint32", ""), 13: ("uint64", ""),
-    14: ("complex64", ""), 15: ("complex128", ""),
+    14: ("complex64", ""), 15: ("complex128", ""), 18: ("float8_e4m3fnuz", ""), 19: ("float8_e5m2", ""),
+    20: ("float8_e5m2fnuz", ""), 21: ("uint4", ""), 22: ("int4", ""), 23: ("float4_e2m1fn", ""),
+    24: ("float8_e8m0fnu", ""), 25: ("uint2", ""), 26: ("int2", ""),
 }  # fmt: skip
 """The numbers that ONNX has for element types (``TensorProto.DataType``): PyTorch's name, NumPy's form.
 
 Those that a graph does not have are here by name, without a form."""
+
+UNSIGNED: Mapping[int, str] = {4: "<u2", 12: "<u4", 13: "<u8"}
+"""Element types that a graph does not have, and what is known beforehand has: NumPy's form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def load_onnx(
         proto = onnx.ModelProto()
         proto.CopyFrom(model)
     for tensor in tensors_of(proto.graph):
-        carrier = DTYPES.get(tensor.data_type, ("", ""))[1]
+        carrier = form_of(tensor.data_type)
         check_tensor(tensor, np.dtype(carrier).itemsize if carrier else 0, place)
     try:
         _bind(proto, extents)
@@ -187,9 +192,14 @@ def _refuse_old(proto: ModelProto, place: Location) -> None:
 # --- tensors ---
 
 
+def form_of(number: int) -> str:
+    """Return NumPy's form of one of ONNX's element types, empty where its numbers are not read."""
+    return UNSIGNED.get(number) or DTYPES.get(number, ("", ""))[1]
+
+
 def weight_of(tensor: TensorProto, model: OnnxModel) -> Weight:
     """Return a tensor of a model as a weight.  Errors: SPY0161 it lies in no file of the model's directory."""
-    name, carrier = DTYPES.get(tensor.data_type, (f"type {tensor.data_type}", ""))
+    name, carrier = DTYPES.get(tensor.data_type, (f"type {tensor.data_type}", ""))[0], form_of(tensor.data_type)
     shape = tuple(tensor.dims)
     dtype = weight_dtype(name)
     if tensor.data_location == 1:
@@ -207,10 +217,10 @@ def array_of(tensor: TensorProto) -> HostArray:
     """Return a tensor that stands in the model, in the carrier of its dtype."""
     import onnx
 
-    _, carrier = DTYPES[tensor.data_type]
+    carrier = form_of(tensor.data_type)
     if tensor.raw_data:
         return np.frombuffer(tensor.raw_data, carrier).reshape(tuple(tensor.dims))
-    if carrier == "<u2":
+    if DTYPES[tensor.data_type][0] == "bfloat16":
         return np.asarray(tensor.int32_data, np.uint16).reshape(tuple(tensor.dims))
     return onnx.numpy_helper.to_array(tensor).astype(carrier, copy=False)
 

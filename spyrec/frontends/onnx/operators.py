@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.onnx.attention import attention, rotary_embedding, swiglu, swish
 from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, hint_of, product
 from spyrec.frontends.onnx.recurrent import recurrent
 from spyrec.frontends.onnx.resizing import resize
@@ -114,8 +115,16 @@ def _cast_like(call: Call) -> Sequence[Value]:
     return [_as(call, call.value(0), call.value(1).dtype)]
 
 
-def _identity(call: Call) -> Sequence[Value]:
-    return [call.value(0)]
+def _dropout(call: Call) -> Sequence[Value]:
+    """Dropout of inference: the operand, and a mask that is true everywhere."""
+    value, ratio, training = call.value(0), call.known(1), call.known(2)
+    if training is not None and training.any() and (ratio is None or ratio.any()):
+        raise Unsupported("training_mode draws numbers", "export the model for inference")
+    shape = call.written(call.shape(value))
+    return [
+        value,
+        *([call.add("full", size=shape, fill_value=True, dtype="bool")] if len(call.node.output) > 1 else []),
+    ]
 
 
 def _gelu(call: Call) -> Sequence[Value]:
@@ -179,9 +188,9 @@ def _axes(call: Call, index: int = 1) -> list[int] | None:
 def _reduction(op: str) -> Operator:
     def operator(call: Call) -> Sequence[Value]:
         value = call.value(0)
-        axes = _axes(call)
+        axes, is_nothing = _axes(call), bool(call.integer("noop_with_empty_axes", 0))
         if axes is None:
-            if call.integer("noop_with_empty_axes", 0):
+            if is_nothing:
                 return [value]
             axes = list(range(value.ndim))
         keep = bool(call.integer("keepdims", 1))
@@ -237,6 +246,33 @@ def _cumulated(call: Call) -> Sequence[Value]:
     total = _as(call, call.add("cumsum", moved, dim=axis), value.dtype)
     total = call.add("sub", total, moved) if call.integer("exclusive", 0) else total
     return [call.add("flip", total, dims=[axis]) if reverse else total]
+
+
+def _cumulated_product(call: Call) -> Sequence[Value]:
+    value, axis = call.value(0), call.sizes(1)[0] % call.value(0).ndim
+    reverse = bool(call.integer("reverse", 0))
+    moved = call.add("flip", value, dims=[axis]) if reverse else value
+    if call.integer("exclusive", 0):
+        ones = call.add("ones_like", call.add("slice", moved, dim=axis, start=0, end=1))
+        rest = call.add("slice", moved, dim=axis, start=0, end=call.extent(value, axis) - 1)
+        moved = call.add("cat", ones, rest, dim=axis)
+    total = _as(call, call.add("cumprod", moved, dim=axis), value.dtype)
+    return [call.add("flip", total, dims=[axis]) if reverse else total]
+
+
+def _hardmax(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axis = call.integer("axis", -1) % value.ndim
+    hot = call.add("one_hot", call.add("argmax", value, dim=axis), num_classes=call.extent(value, axis))
+    made = _as(call, hot, value.dtype)
+    return [made if axis == value.ndim - 1 else call.add("movedim", made, source=value.ndim - 1, destination=axis)]
+
+
+def _eye_like(call: Call) -> Sequence[Value]:
+    value, shift = call.value(0), call.integer("k", 0)
+    dtype = call.dtype(call.integer("dtype", 0)) if "dtype" in call.attributes else value.dtype
+    rows, columns = (np.arange(call.extent(value, axis)) for axis in range(2))
+    return [_as(call, call.as_value((rows[:, None] + shift == columns).astype(np.int64)), dtype)]
 
 
 def _softmax(op: str) -> Operator:
@@ -371,7 +407,14 @@ def _layer_norm(call: Call) -> Sequence[Value]:
     axis = call.integer("axis", -1) % value.ndim
     shape = [call.extent(value, place) for place in range(axis, value.ndim)]
     rest = [] if bias is None else [bias]
-    return [call.add("layer_norm", value, scale, *rest, normalized_shape=shape, eps=call.number("epsilon", 1e-5))]
+    eps = call.number("epsilon", 1e-5)
+    made = call.add("layer_norm", value, scale, *rest, normalized_shape=shape, eps=eps)
+    if not any(call.node.output[1:]):
+        return [made]
+    dims = list(range(axis, value.ndim))
+    mean = call.add("mean", value, dim=dims, keepdim=True)
+    variance = call.add("mean", call.add("square", value - mean), dim=dims, keepdim=True)
+    return [made, mean, call.add("rsqrt", variance + eps)]
 
 
 def _rms_norm(call: Call) -> Sequence[Value]:
@@ -399,7 +442,31 @@ def _group_norm(call: Call) -> Sequence[Value]:
 
 def _lp_norm(call: Call) -> Sequence[Value]:
     value, axis, power = call.value(0), call.integer("axis", -1), call.integer("p", 2)
-    return [call.add("div", value, call.add("norm", value, p=float(power), dim=[axis], keepdim=True))]
+    norm = call.add("norm", value, p=float(power), dim=[axis], keepdim=True)
+    return [call.add("div", value, call.add("where", call.add("eq", norm, 0.0), 1.0, norm))]  # zeros stay zeros
+
+
+def _mean_variance_norm(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axes = call.list("axes") or [0, 2, 3]
+    centred = value - call.add("mean", value, dim=axes, keepdim=True)
+    variance = call.add("mean", call.add("square", centred), dim=axes, keepdim=True)
+    return [call.add("div", centred, call.add("sqrt", variance) + 1e-9)]
+
+
+def _local_response_norm(call: Call) -> Sequence[Value]:
+    """``x / (bias + alpha / size * sum of x ** 2 over size channels around) ** beta``."""
+    value, size = call.value(0), call.integer("size", 1)
+    alpha, beta, bias = call.number("alpha", 1e-4), call.number("beta", 0.75), call.number("bias", 1.0)
+    before = (size - 1) // 2
+    widths = [0, 0] * (value.ndim - 2) + [before, size - 1 - before]
+    squares = call.add("pad", call.add("square", value), pad=widths)
+    count = call.extent(value, 1)
+    parts = [call.add("slice", squares, dim=1, start=start, end=start + count) for start in range(size)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return [call.add("div", value, call.add("pow", total * (alpha / size) + bias, beta))]
 
 
 # --- views and movement ---
@@ -453,7 +520,7 @@ def _split(call: Call) -> Sequence[Value]:
     value, axis = call.value(0), call.integer("axis", 0)
     sizes: list[int] | None = call.integers(1) if call.has(1) else call.list("split")
     if sizes is None:
-        count = len(call.node.output)
+        count = call.integer("num_outputs", len(call.node.output))
         extent = call.extent(value, axis)
         each = math.ceil(extent / count)
         sizes = [min(each, extent - each * index) for index in range(count)]
@@ -577,7 +644,7 @@ def _pad(call: Call) -> Sequence[Value]:
     if not widths:
         return [value]
     given: dict[str, object] = {"pad": widths, "mode": mode}
-    filled = call.known(2) if mode == "constant" and call.has(2) else None
+    filled = call.known(2) if call.has(2) and mode == "constant" else None
     if filled is not None:
         given["value"] = filled.reshape(-1)[0].item()
     return [call.add("pad", value, **given)]
@@ -718,7 +785,8 @@ def _space_to_depth(call: Call) -> Sequence[Value]:
     count, channels, height, width = call.shape(value)
     rows, columns = height // block, width // block
     split = call.add("reshape", value, shape=call.written([count, channels, rows, block, columns, block]))
-    moved = call.add("permute", split, dims=[0, 3, 5, 1, 2, 4])
+    is_depth_first = call.text("mode", "DCR") == "DCR"
+    moved = call.add("permute", split, dims=[0, 3, 5, 1, 2, 4] if is_depth_first else [0, 1, 3, 5, 2, 4])
     return [call.add("reshape", moved, shape=call.written([count, channels * block**2, rows, columns]))]
 
 
@@ -744,36 +812,6 @@ def _grid_sample(call: Call) -> Sequence[Value]:
         "align_corners": bool(call.integer("align_corners", 0)),
     }
     return [call.add("grid_sampler_2d", value, call.value(1), **given)]
-
-
-def _attention(call: Call) -> Sequence[Value]:
-    """The operator of opset 23 on operands with a dim of heads; its caches and soft caps are refused."""
-    if any(call.has(index) for index in (4, 5)) or call.number("softcap", 0.0) or len(call.node.output) > 1:
-        raise Unsupported("a cache, a softcap or a second result")
-    query, key, value = (call.value(index) for index in range(3))
-    if query.ndim == 3:
-        heads, others = call.integer("q_num_heads", 1), call.integer("kv_num_heads", 1)
-        query, key, value = (
-            _by_heads(call, item, count) for item, count in ((query, heads), (key, others), (value, others))
-        )
-    more: dict[str, object] = {"is_causal": bool(call.integer("is_causal", 0))}
-    if "scale" in call.attributes:
-        more["scale"] = call.number("scale", 1.0)
-    if query.shape[1] != key.shape[1]:
-        more["enable_gqa"] = True
-    mask = call.optional(3)
-    made = call.add("scaled_dot_product_attention", query, key, value, *([] if mask is None else [mask]), **more)
-    if call.value(0).ndim == 3:
-        batch, heads, length, width = call.shape(made)
-        shape = call.written([batch, length, heads * width])
-        made = call.add("reshape", call.add("permute", made, dims=[0, 2, 1, 3]), shape=shape)
-    return [made]
-
-
-def _by_heads(call: Call, value: Value, heads: int) -> Value:
-    batch, length, width = call.shape(value)
-    split = call.add("reshape", value, shape=call.written([batch, length, heads, width // heads]))
-    return call.add("permute", split, dims=[0, 2, 1, 3])
 
 
 # --- whole numbers that stand for floats ---
@@ -811,20 +849,13 @@ def _is_zero(call: Call, index: int) -> bool:
 
 def _along(call: Call, scale: Value, value: Value) -> Value:
     """Return scales as they stand beside the numbers that they are of: one, one of a row, or one of each block."""
+    axis, block = call.integer("axis", 1) % max(value.ndim, 1), call.integer("block_size", 0)
     if scale.ndim == 0 or scale.shape == (1,):
         return scale
-    axis, block = call.integer("axis", 1) % value.ndim, call.integer("block_size", 0)
     if not block:
         return call.add("reshape", scale, shape=[-1 if place == axis else 1 for place in range(value.ndim)])
     wide = call.add("repeat_interleave", scale, repeats=block, dim=axis)
     return call.add("slice", wide, dim=axis, start=0, end=call.extent(value, axis))
-
-
-def _swish(call: Call) -> Sequence[Value]:
-    value, alpha = call.value(0), call.number("alpha", 1.0)
-    if alpha == 1.0:
-        return [call.add("silu", value)]
-    return [call.add("mul", value, call.add("sigmoid", call.add("mul", value, alpha)))]
 
 
 _UNARY = {
@@ -848,7 +879,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         **{name: _numeric(op) for name, op in _NUMERIC.items()},
         "ArgMax": _arg("argmax"),
         "ArgMin": _arg("argmin"),
-        "Attention": _attention,
+        "Attention": attention,
         "AveragePool": _pool("avg"),
         "BatchNormalization": _batch_norm,
         "BitShift": _bit_shift,
@@ -861,12 +892,14 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "ConstantOfShape": _constant_of_shape,
         "Conv": _conv,
         "ConvTranspose": _conv_transpose,
+        "CumProd": _cumulated_product,
         "CumSum": _cumulated,
         "DepthToSpace": _depth_to_space,
         "DequantizeLinear": _dequantize,
         "Div": _div,
-        "Dropout": _identity,
+        "Dropout": _dropout,
         "Einsum": _einsum,
+        "EyeLike": _eye_like,
         "Elu": _with("elu", alpha=("alpha", 1.0)),
         "Expand": _expand,
         "Flatten": _flatten,
@@ -880,9 +913,11 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "GlobalMaxPool": _global_pool("amax"),
         "GridSample": _grid_sample,
         "GroupNormalization": _group_norm,
+        "Hardmax": _hardmax,
         "HardSigmoid": _hard_sigmoid,
         "InstanceNormalization": _instance_norm,
         "IsInf": _is_inf,
+        "LRN": _local_response_norm,
         "LSTM": recurrent,
         "LayerNormalization": _layer_norm,
         "LeakyRelu": _with("leaky_relu", negative_slope=("alpha", 0.01)),
@@ -891,6 +926,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Max": _folded("maximum"),
         "MaxPool": _pool("max"),
         "Mean": _mean,
+        "MeanVarianceNormalization": _mean_variance_norm,
         "Min": _folded("minimum"),
         "Mod": _mod,
         "Not": _same("logical_not"),
@@ -900,6 +936,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Pow": _pow,
         "QuantizeLinear": _quantize,
         "RMSNormalization": _rms_norm,
+        "RotaryEmbedding": rotary_embedding,
         "RNN": recurrent,
         "Range": _range,
         "ReduceL1": _reduction("l1"),
@@ -924,7 +961,8 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Split": _split,
         "Squeeze": _squeeze,
         "Sum": _folded("add"),
-        "Swish": _swish,
+        "SwiGLU": swiglu,
+        "Swish": lambda call: [swish(call, call.value(0))],
         "ThresholdedRelu": _thresholded,
         "Tile": _tile,
         "TopK": _top_k,

@@ -59,6 +59,7 @@ def resize(call: Call) -> Sequence[Value]:
     """Return the tensor of other extents."""
     value, mode = call.value(0), call.text("mode", "nearest")
     how = call.text("coordinate_transformation_mode", "half_pixel")
+    call.has(1)  # the region, which is that of tf_crop_and_resize alone
     axes = [axis for axis in _axes(call, value) if not axis.is_kept]
     if not axes:
         return [value]
@@ -110,7 +111,8 @@ def _extents(value: Value, axes: Sequence[_Axis]) -> list[int]:
 def _is_interpolation(value: Value, axes: Sequence[_Axis], how: str) -> bool:
     """Whether linear interpolation is the graph's: spatial dims, and no extent was rounded."""
     is_exact = all(math.isclose(axis.scale * axis.extent, axis.count) for axis in axes)
-    is_known = how in ("half_pixel", "pytorch_half_pixel", "align_corners")
+    is_known = how in ("half_pixel", "align_corners")
+    is_known |= how == "pytorch_half_pixel" and all(axis.count > 1 for axis in axes)
     return is_known and is_exact and value.ndim <= 5 and all(axis.index >= 2 for axis in axes)
 
 
