@@ -20,7 +20,7 @@ Table = npt.NDArray[np.float64]
 
 def resampled(builder: GraphBuilder, value: Value, table: Table, axis: int) -> Value:
     """Return ``value`` with ``table`` [count, extent] applied along ``axis``."""
-    if np.array_equal(table, np.eye(*table.shape)):
+    if table.shape[0] == table.shape[1] and np.array_equal(table, np.eye(len(table))):
         return value
     name = builder.free_name("resampling")
     held = builder.constant(name, table.tolist(), list(table.shape), value.dtype)

@@ -64,7 +64,10 @@ def scan(call: Call) -> Sequence[Result]:
     axes = call.list("scan_input_axes") or [0] * count
     backward = call.list("scan_input_directions") or [0] * count
     made = len(call.node.output) - first
-    extents = {item.shape[axis] for item, axis in zip(scanned, axes, strict=True)}
+    extents = {
+        call.extent(item, axis) if isinstance(item, Value) else item.shape[axis]
+        for item, axis in zip(scanned, axes, strict=True)
+    }
     if len(extents) != 1 or not 0 < max(extents) <= MOST_STEPS:
         raise Unsupported(f"it has {sorted(extents)} steps, and {MOST_STEPS} are the most that are written out")
     (steps,) = extents

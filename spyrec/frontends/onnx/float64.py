@@ -31,10 +31,12 @@ def run_in_float64(path: Path, dims: Mapping[str, DimChoice], given: Mapping[str
 
     model = load_onnx(path, dims)
     _widen(model.proto.graph, model)
+    largest = {name: dim if isinstance(dim, int) else dim.largest for name, dim in dims.items()}
     missing = {item.name: item for item in model.proto.graph.input if item.name not in given}
     zeros = {
         name: np.zeros(
-            [dim.dim_value for dim in item.type.tensor_type.shape.dim], DTYPES[item.type.tensor_type.elem_type][1]
+            [dim.dim_value or largest.get(dim.dim_param, 1) for dim in item.type.tensor_type.shape.dim],
+            DTYPES[item.type.tensor_type.elem_type][1],
         )
         for name, item in missing.items()
     }

@@ -1,7 +1,8 @@
 """An ONNX model as a graph: each operator becomes ops of the catalogue; what is known beforehand stays NumPy's.
 
 Shapes are operands in ONNX.  What depends on shapes and small constants alone is computed by the onnx package's
-reference evaluator, node by node, and becomes attributes.
+reference evaluator, node by node, and becomes attributes; what is made of symbolic extents is followed as
+polynomials in them (``open_numbers.py``).
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Problem, SourceGraph, SourceInput, Weight
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.onnx.control_flow import CONTROL_FLOW
-from spyrec.frontends.onnx.model import DTYPES, OnnxModel, array_of, weight_of
+from spyrec.frontends.onnx.model import DTYPES, UNSIGNED, OnnxModel, array_of, form_of, weight_of
+from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, computed, hint_of, product, read_open_size
+from spyrec.frontends.onnx.probe import Made, Probe
 from spyrec.frontends.onnx.sequences import SEQUENCES, TensorSequence
 from spyrec.frontends.value import Value
+from spyrec.hardware.dtypes import DType
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
@@ -33,6 +37,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_BITS = frozenset({DType.BFLOAT16, DType.FLOAT8_E4M3FN})
+"""Dtypes whose numbers stand as bits, with which nothing is computed beforehand."""
+
+_MOST_SIGNED = 2**63 - 1
 _MOST_KNOWN = 4096
 """Elements of a value that is known beforehand: shapes, axes, scales, small tables."""
 
@@ -49,13 +57,40 @@ class Body:
     keys: Mapping[str, str]
 
 
+class _Attributes(dict[str, object]):
+    """The attributes of a node by name, and which of them were asked for."""
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        super().__init__(given)
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def get(self, name: str, otherwise: object = None, /) -> object:
+        self.asked.add(name)
+        return super().get(name, otherwise)
+
+
 class Call:
     """One node: operands by position, attributes by name."""
 
     def __init__(self, graph: OnnxLowering, node: NodeProto) -> None:
         self._graph = graph
         self.node = node
-        self.attributes = {item.name: _attribute(item) for item in node.attribute}
+        self.attributes = _Attributes({item.name: _attribute(item) for item in node.attribute})
+        self._asked: set[int] = set()
+
+    def refuse_unread(self) -> None:
+        """Refuse what the node says and nobody asked for: a newer operator's attribute, or an operand."""
+        unasked = self.attributes.keys() - self.attributes.asked - _SAID_BY_OTHERS
+        said = sorted(unasked - self._graph.defaults(self.node))
+        if said:
+            raise Unsupported(f'its attribute "{said[0][:60]}" is none that a graph has')
+        unread = [index for index, name in enumerate(self.node.input) if name and index not in self._asked]
+        if unread:
+            raise Unsupported(f'its operand {unread[0]} ("{self.node.input[unread[0]][:60]}") is none that a graph has')
 
     @property
     def builder(self) -> GraphBuilder:
@@ -69,6 +104,7 @@ class Call:
 
     def has(self, index: int) -> bool:
         """Whether an operand is given."""
+        self._asked.add(index)
         return index < len(self.node.input) and bool(self.node.input[index])
 
     def value(self, index: int) -> Value:
@@ -91,6 +127,11 @@ class Call:
             return None
         found = self._graph.known(self.node.input[index])
         if found is None:
+            open_ones = self._graph.open_numbers(self.node.input[index])
+            if open_ones is not None:
+                numbers = open_ones.reshape(-1).tolist()
+                shown = ", ".join(map(str, numbers))
+                raise Unsupported(f"it takes the number {shown:.80}, which each run chooses", hint_of(*numbers))
             raise Unsupported(f'its operand {index} ("{self.node.input[index][:60]}") is not known beforehand')
         return found
 
@@ -148,6 +189,38 @@ class Call:
         if found is not None and found.dtype.kind not in "iub":
             raise Unsupported(f"its operand {index} has no whole numbers")
         return None if found is None else [int(item) for item in found.reshape(-1)]
+
+    def extents(self, index: int) -> list[Number]:
+        """Return the sizes of an operand, open ones among them.  Errors: it is absent, or depends on an input."""
+        found = self._graph.open_numbers(self.node.input[index]) if self.has(index) else None
+        return list(self.sizes(index)) if found is None else cast("list[Number]", found.reshape(-1).tolist())
+
+    def shape(self, value: Value) -> list[Number]:
+        """Return the extents of a value, symbolic ones among them."""
+        return self._graph.shape_of(value)
+
+    def extent(self, value: Value, axis: int) -> int:
+        """Return an extent that is one number.  Errors: the dim is symbolic."""
+        found = self._graph.shape_of(value)[axis]
+        if isinstance(found, OpenNumber):
+            raise Unsupported(f"it needs to know how many elements {found} are, which each run chooses", hint_of(found))
+        return found
+
+    def written(self, extents: Sequence[Number]) -> list[int | str]:
+        """Return extents as a graph writes them.  Errors: one is neither a number nor a product of dims."""
+        found = [item.written() if isinstance(item, OpenNumber) else int(item) for item in extents]
+        for text, item in zip(found, extents, strict=True):
+            if text is None:
+                raise Unsupported(f"the size {item} is known in a run only", hint_of(item))
+        return [item for item in found if item is not None]
+
+    def positions(self, dim: str) -> Value:
+        """Return 0, 1, 2 ... as many as a symbolic dim has."""
+        return self.add("cumsum", self.add("ones", size=[dim], dtype="int64"), dim=0) - 1
+
+    def counted(self, number: Number) -> Value | int:
+        """Return a number as one that ops compute with: open ones are values of the prologue."""
+        return self._graph.number(number) if isinstance(number, OpenNumber) else number
 
     def sizes(self, index: int) -> list[int]:
         """Return the whole numbers of an operand.  Errors: it is absent, or depends on an input."""
@@ -211,15 +284,46 @@ def _attribute(item: AttributeProto) -> object:
     return value
 
 
+_SAID_BY_OTHERS = frozenset(
+    {"antialias", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "hidden_size", "kernel_shape", "momentum",
+     "nearest_mode", "output_dtype", "precision", "qk_matmul_output_mode", "round_mode", "saturate", "seed",
+     "softmax_precision", "sorted", "spatial", "stash_type", "storage_order"}
+)  # fmt: skip
+"""Attributes that say what operands and results say, how a result is made, or something of another mode."""
+
+
 _NOTHING_KEPT: Mapping[str, str] = {}
+_NO_EXTENTS: Mapping[str, Number] = {}
 
 
 class OnnxLowering:
     """One model on its way: values of the graph, and numbers that are known, by ONNX's names."""
 
-    def __init__(self, model: OnnxModel, weights: dict[str, Weight], kept: Mapping[str, str] = _NOTHING_KEPT) -> None:
+    def __init__(
+        self,
+        model: OnnxModel,
+        weights: dict[str, Weight],
+        kept: Mapping[str, str] = _NOTHING_KEPT,
+        extents: Mapping[str, Number] = _NO_EXTENTS,
+        probe: Probe | None = None,
+    ) -> None:
+        """``extents``: of dims that the model names (``dim_param``), open ones with the bounds that they have.
+
+        ``probe``: what each result is at other extents; it is needed where some are open.
+        """
         self._kept = kept
         self.builder = GraphBuilder(legal_name(model.proto.graph.name or "graph"))
+        self._extents = extents
+        self._probe = probe
+        self._open: dict[str, OpenNumber] = {}
+        for number in extents.values():
+            if isinstance(number, OpenNumber):
+                ((name,),) = number.terms
+                dim = number.dims[name]
+                self._open[name] = number
+                self.builder.dim(name, min=dim.minimum, max=dim.maximum, multiple_of=dim.multiple_of)
+        self._counts: dict[str, Value] = {}
+        self.made: dict[str, list[Made]] = {}
         self._model = model
         self._weights = weights
         self._values: dict[str, Value | None] = {}
@@ -229,6 +333,12 @@ class OnnxLowering:
         self._inputs: list[SourceInput] = []
         self._problems: list[Problem] = []
         self._narrowed: dict[str, str] = {}
+        self._unsigned = {
+            tensor.name: DTYPES[tensor.data_type][0]
+            for tensor in model.proto.graph.initializer
+            if tensor.data_type in UNSIGNED
+        }
+        self._read = {item.name for item in model.proto.graph.output} | _read_names(model.proto.graph)
         self._types = {item.name: item for item in model.proto.graph.value_info}
         self._types |= {item.name: item for item in model.proto.graph.output}
 
@@ -262,16 +372,22 @@ class OnnxLowering:
     def _declare(self, item: ValueInfoProto) -> None:
         tensor = item.type.tensor_type
         name, carrier = DTYPES.get(tensor.elem_type, (f"type {tensor.elem_type}", ""))
-        extents = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
-        if not carrier or None in extents:
+        extents = [
+            dim.dim_value if dim.HasField("dim_value") else read_open_size(dim.dim_param, self._extents)
+            for dim in tensor.shape.dim
+        ]
+        shape = [found for extent in extents if (found := _named(extent)) is not None]
+        if not carrier or len(shape) != len(extents):
             symbols = [dim.dim_param for dim in tensor.shape.dim if not dim.HasField("dim_value")]
             reason = f"a graph has no {name}" if not carrier else f"its dims {', '.join(symbols)} are symbolic"
-            hint = None if not carrier else f"bind them: --dim {symbols[0] or 'NAME'}=EXTENT"
+            hint = None
+            if carrier:
+                one = symbols[0] or "NAME"
+                hint = f"bind them: --dim {one}=EXTENT, or say which extents runs have: --dim {one}=MIN:MAX:MULTIPLE"
             self._problems.append(Problem("input", item.name, (name,), None, reason, hint))
             self._values[item.name] = None
             return
         dtype = NARROWED.get(name, name)
-        shape = [extent for extent in extents if extent is not None]
         value = self.builder.input(self.builder.free_name(legal_name(item.name)), shape, dtype)
         if dtype != name:
             self._narrowed[value.name] = name
@@ -285,18 +401,61 @@ class OnnxLowering:
             return found
         if name in self._sequences:
             raise Unsupported(f'"{name[:60]}" is a sequence')
-        made = self._weight(name) if name in self._weights else self.constant(name, self._known[name])
+        open_ones = self.open_numbers(name)
+        if open_ones is not None:
+            made = self._of_run(open_ones)
+        else:
+            made = self._weight(name) if name in self._weights else self.constant(name, self._known[name])
         self._values[name] = made
         return made
 
+    def _of_run(self, array: HostArray) -> Value:
+        """Return open numbers as a value of the prologue, which counts the extents of the run."""
+        items = [
+            self.number(item) if isinstance(item, OpenNumber) else self.constant("", np.asarray(item, np.int64))
+            for item in array.reshape(-1).tolist()
+        ]
+        if not array.ndim:
+            return items[0]
+        return self.builder.op("reshape", self.builder.op("stack", *items, dim=0), shape=list(array.shape))
+
+    def number(self, number: OpenNumber) -> Value:
+        """Return an open number as a value of the prologue: an extent is the sum of as many ones."""
+        total: Value | None = None
+        for names, factor in number.terms.items():
+            part: Value | None = None
+            for name in names:
+                if name not in self._counts:
+                    ones = self.builder.op("ones", size=[name], dtype="int64")
+                    self._counts[name] = self.builder.op("sum", ones, dim=[0])
+                part = self._counts[name] if part is None else part * self._counts[name]
+            part = self.constant("", np.asarray(factor)) if part is None else part if factor == 1 else part * factor
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def shape_of(self, value: Value) -> list[Number]:
+        """Return the extents of a value, symbolic ones among them."""
+        named = zip(value.dims, value.shape, strict=True)
+        return [extent if name is None else self._open.get(name, extent) for name, extent in named]
+
     def constant(self, name: str, array: HostArray) -> Value:
-        """Return numbers that are known as a value of the graph."""
+        """Return numbers that are known as a value of the graph.  Errors: one is beyond 64 bits with a sign."""
+        if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+            if array.size and int(array.max()) > _MOST_SIGNED:
+                raise Unsupported(f"the number {int(array.max())} of {array.dtype.name} is beyond int64")
+            array = array.astype(np.int64)
         array = array.astype(np.float32) if array.dtype == np.float64 else array
         return self.builder.constant(self.builder.free_name(legal_name(name or "known")), array, list(array.shape))
 
     def _weight(self, key: str) -> Value:
         """Return a weight: an input of the graph, or a constant where it is one number."""
         weight = self._weights[key]
+        if key in self._unsigned:
+            known = self.known(key)
+            if known is None:
+                raise Unsupported(f"a graph has no {self._unsigned[key]}", "write the tensor as int64")
+            return self.constant(key, known)
         name = self.builder.free_name(legal_name(key))
         if not weight.shape and weight.dtype.value in np.sctypeDict:
             return self.builder.constant(name, np.asarray(weight.read(), np.dtype(weight.dtype.carrier)), [])
@@ -311,9 +470,15 @@ class OnnxLowering:
     def known(self, name: str) -> HostArray | None:
         """Return the numbers of a value that depends on no input, ``None`` where it does or has many."""
         weight = self._weights.get(name)
-        if name not in self._known and weight is not None and self._is_small(weight):
+        if name not in self._known and weight is not None and self._is_small(weight) and weight.dtype not in _BITS:
             self._known[name] = weight.read()
-        return self._known.get(name)
+        found = self._known.get(name)
+        return None if found is None or found.dtype == object else found
+
+    def open_numbers(self, name: str) -> HostArray | None:
+        """Return numbers that are made of symbolic extents; ``None`` for what has none among its own."""
+        found = self._known.get(name)
+        return found if found is not None and found.dtype == object else None
 
     def sequence(self, name: str) -> TensorSequence | None:
         """Return the tensors of a sequence, ``None`` for what is none."""
@@ -328,6 +493,22 @@ class OnnxLowering:
         extents = tuple(dim.dim_value for dim in tensor.shape.dim if dim.HasField("dim_value"))
         name_of_type = DTYPES.get(tensor.elem_type, ("", ""))[0]
         return (name_of_type, extents) if len(extents) == len(tensor.shape.dim) and name_of_type else None
+
+    def defaults(self, node: NodeProto) -> set[str]:
+        """Return the attributes of a node that say what they say by default."""
+        import onnx
+
+        opset = next((item.version for item in self._model.proto.opset_import if item.domain in ("", "ai.onnx")), 0)
+        try:
+            schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+        except onnx.defs.SchemaError:
+            return set()
+        given = {item.name: item for item in node.attribute}
+        return {
+            name
+            for name, item in schema.attributes.items()
+            if name in given and _attribute(given[name]) == _attribute(item.default_value)
+        }
 
     def _is_lost(self, name: str) -> bool:
         return name in self._values and self._values[name] is None
@@ -344,6 +525,8 @@ class OnnxLowering:
             weight = weight_of(tensor, self._model)
             storage = hashlib.sha256(tensor.SerializeToString(deterministic=True)).digest()
             self._weights[key] = replace(weight, storage=storage)
+            if tensor.data_type in UNSIGNED:
+                self._unsigned[key] = DTYPES[tensor.data_type][0]
             keys[tensor.name] = key
         return Body(graph, keys)
 
@@ -403,9 +586,8 @@ class OnnxLowering:
         module = place.module.rpartition(".")[0]
         self.builder.within(legal_name(module) if module else "")
         try:
-            if self._is_known(node, given):
-                return
-            results = self._results(node)
+            results = () if self._is_known(node, given) else self._results(node)
+            self._take(node, results)
         except (Unsupported, SpyrecError, _LostError) as error:
             if isinstance(error, _LostError):
                 self._lose(node)
@@ -414,12 +596,37 @@ class OnnxLowering:
             return
         for name in self.builder.node_names(before):
             self._places.setdefault(name, place)
+
+    def _take(self, node: NodeProto, results: Sequence[Result]) -> None:
+        """Take a node's results under the model's names, and hold them against what they are at other extents."""
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self._bind(name, result)
-        for name in node.output[len(results) :]:
-            if name:
-                self._values[name] = None
+        for index, name in enumerate(node.output[len(results) :], len(results)):
+            if name in self._read and name not in self._known:
+                raise Unsupported(f'its result {index} ("{name[:60]}") is none that a graph has')
+        for name in filter(None, node.output):
+            made = self._made(name)
+            places = self.made.setdefault(name, [])
+            places.append(made)
+            if self._probe is not None:
+                shape = self.shape_of(made) if isinstance(made, Value) else [] if made is None else list(made.shape)
+                followed = self._probe.lost_dims(name, len(places) - 1, made, shape)
+                if followed is not None:
+                    self._values[name] = self._with_dims(made, followed)
+
+    def _with_dims(self, made: Made, shape: Sequence[int | str]) -> Value:
+        """Return whole numbers and truths with dims whose names they have lost; the host computes them in a run."""
+        if not isinstance(made, Value) or DType(made.dtype).is_float:
+            names = [item for item in shape if isinstance(item, str)]
+            fact = f'its result has the symbolic dim "{names[0]}", which a graph does not follow through it'
+            raise Unsupported(fact, "bind it: " + " ".join(f"--dim {name}=N" for name in dict.fromkeys(names)))
+        return self.builder.op("reshape", made, shape=list(shape))
+
+    def _made(self, name: str) -> Made:
+        if name in self._known:
+            return self._known[name]
+        return self._values.get(name)
 
     def _results(self, node: NodeProto) -> Sequence[Result]:
         """Return the results of a node by its operator.  Errors: :class:`Unsupported`."""
@@ -431,29 +638,39 @@ class OnnxLowering:
         operator = CONTROL_FLOW.get(kind) or SEQUENCES.get(kind) or OPERATORS.get(kind)
         if operator is None:
             raise Unsupported("a graph has no op for it")
+        call = Call(self, node)
         try:
-            return operator(Call(self, node))
+            results = operator(call)
         except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             # what the specification rules out is not checked operator by operator
             raise Unsupported(f"its operands and attributes do not fit together ({error!r:.120})") from None
+        if kind in OPERATORS:
+            call.refuse_unread()
+        return results
 
     def _is_known(self, node: NodeProto, given: Sequence[str]) -> bool:
         """Compute a node whose operands are known, where its results are few."""
         if node.op_type == "Shape" and not self._is_static(node.input[0]):
             return False
         if node.op_type == "Constant":
-            self._known[node.output[0]] = _constant(node)
+            held = next((item.t for item in node.attribute if item.name == "value"), None)
+            if held is not None and DTYPES.get(held.data_type, ("",))[0] in {dtype.value for dtype in _BITS}:
+                self._weights[node.output[0]] = weight_of(held, self._model)
+            else:
+                self._known[node.output[0]] = _constant(node)
             return True
         if node.op_type in ("Shape", "Size"):
-            shape = np.asarray(self._shape(node.input[0]), np.int64)
             attributes = Call(self, node).attributes
             begin, end = cast("int", attributes.get("start", 0)), cast("int | None", attributes.get("end"))
-            found = shape[begin:end] if node.op_type == "Shape" else np.asarray(np.prod(shape, dtype=np.int64))
-            self._known[node.output[0]] = found
+            shape = self._shape(node.input[0])
+            found = np.asarray(shape[begin:end] if node.op_type == "Shape" else product(shape))
+            self._known[node.output[0]] = found if found.dtype == object else found.astype(np.int64)
             return True
         arrays = {name: self.known(name) for name in given}
-        if any(array is None for array in arrays.values()) or not given or node.domain not in ("", "ai.onnx"):
+        if not given or node.domain not in ("", "ai.onnx"):
             return False
+        if any(array is None for array in arrays.values()):
+            return self._is_open(node, given)
         if node.op_type in CONTROL_FLOW or node.op_type in _DRAWS:
             return False
         inferred = self.inferred(node.output[0])
@@ -467,14 +684,33 @@ class OnnxLowering:
         self._known.update(results)
         return True
 
+    def _is_open(self, node: NodeProto, given: Sequence[str]) -> bool:
+        """Compute a node whose operands are known but for symbolic extents, where that can be followed."""
+        found = [known if (known := self.known(name)) is not None else self.open_numbers(name) for name in given]
+        arrays = [array for array in found if array is not None]
+        if len(arrays) < len(found) or all(array.dtype != object for array in arrays):
+            return False
+        if sum(array.size for array in arrays) > _MOST_KNOWN or node.op_type in _GROWING:
+            return False
+
+        def evaluate(operands: dict[str, HostArray]) -> list[HostArray] | None:
+            results = _evaluated(node, operands, self._model)
+            return None if results is None else list(results.values())
+
+        results = computed(node, arrays, evaluate)
+        if results is None:
+            return False
+        self._known.update(zip([name for name in node.output if name], results, strict=True))
+        return True
+
     def _is_static(self, name: str) -> bool:
         return self._values.get(name) is not None or name in self._weights or name in self._known
 
-    def _shape(self, name: str) -> tuple[int, ...]:
+    def _shape(self, name: str) -> list[Number]:
         if name in self._known:
-            return self._known[name].shape
+            return list(self._known[name].shape)
         weight = self._weights.get(name)
-        return weight.shape if weight is not None else self.value(name).shape
+        return list(weight.shape) if weight is not None else self.shape_of(self.value(name))
 
     def _refuse(self, node: NodeProto, place: ModelPlace, reason: str, hint: str | None) -> None:
         dtypes = tuple(found.dtype for name in node.input if name and (found := self._values.get(name)) is not None)
@@ -485,6 +721,23 @@ class OnnxLowering:
         for name in node.output:
             if name:
                 self._values[name] = None
+
+
+def _named(extent: Number | None) -> int | str | None:
+    """Return the extent of an input: a number, or one dim by name; ``None`` for anything else."""
+    text = extent.written() if isinstance(extent, OpenNumber) else extent
+    return None if isinstance(text, str) and "*" in text else text
+
+
+def _read_names(graph: GraphProto) -> set[str]:
+    """Return the names that nodes of a graph read, those of graphs inside of them too."""
+    found: set[str] = set()
+    for node in graph.node:
+        found.update(filter(None, node.input))
+        for item in node.attribute:
+            if item.HasField("g"):
+                found |= _read_names(item.g) | {output.name for output in item.g.output}
+    return found
 
 
 def _taken(table: dict[str, T], names: set[str]) -> dict[str, T]:
@@ -520,7 +773,7 @@ def _constant(node: NodeProto) -> HostArray:
 
     for item in node.attribute:
         value = onnx.helper.get_attribute_value(item)
-        if item.name == "value" and DTYPES.get(value.data_type, ("", ""))[1]:
+        if item.name == "value" and form_of(value.data_type):
             return array_of(value)
         if item.name in ("value_float", "value_floats"):
             return np.asarray(value, np.float32)

@@ -18,10 +18,13 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.frontends.model_import.keep_ops import kept_ops, refuse_uncalled
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
+from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice
+from spyrec.frontends.onnx.open_numbers import read_open_size
 from spyrec.frontends.onnx.well_formed import check_names, check_tensor, tensors_of
 from spyrec.hardware.dtypes import DType
+from spyrec.layout.symbolic_dim import SymbolicDim
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
@@ -37,11 +40,16 @@ DTYPES: Mapping[int, tuple[str, str]] = {
     1: ("float32", "<f4"), 2: ("uint8", "u1"), 3: ("int8", "i1"), 5: ("int16", "<i2"), 6: ("int32", "<i4"),
     7: ("int64", "<i8"), 9: ("bool", "?"), 10: ("float16", "<f2"), 11: ("float64", "<f8"), 16: ("bfloat16", "<u2"),
     17: ("float8_e4m3fn", "u1"), 4: ("uint16", ""), 8: ("string", ""), 12: ("uint32", ""), 13: ("uint64", ""),
-    14: ("complex64", ""), 15: ("complex128", ""),
+    14: ("complex64", ""), 15: ("complex128", ""), 18: ("float8_e4m3fnuz", ""), 19: ("float8_e5m2", ""),
+    20: ("float8_e5m2fnuz", ""), 21: ("uint4", ""), 22: ("int4", ""), 23: ("float4_e2m1fn", ""),
+    24: ("float8_e8m0fnu", ""), 25: ("uint2", ""), 26: ("int2", ""),
 }  # fmt: skip
 """The numbers that ONNX has for element types (``TensorProto.DataType``): PyTorch's name, NumPy's form.
 
 Those that a graph does not have are here by name, without a form."""
+
+UNSIGNED: Mapping[int, str] = {4: "<u2", 12: "<u4", 13: "<u8"}
+"""Element types that a graph does not have, and what is known beforehand has: NumPy's form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +66,37 @@ def read_onnx(
 ) -> tuple[SourceGraph, Weights]:
     """Return an ONNX model as a graph in its own dtypes, and its weights; nothing of them is read.
 
-    ``dims``: extents of symbolic dims (``dim_param``).  ``keep_ops``: functions that are one operator each.
-    Errors: SPY0160 to SPY0164, SPY0167 an operator cannot be kept, SPY0168 a dim that stays symbolic.
+    ``dims``: of symbolic dims (``dim_param``) the extent, or those that runs may have.  ``keep_ops``: functions that
+    are one operator each.  Errors: SPY0160 to SPY0164, SPY0167 an operator cannot be kept.
     """
     from spyrec.frontends.onnx.operators import OPERATORS
 
     kept = kept_ops(keep_ops, _unqualified, lambda _, name: name if name in OPERATORS else None, list(OPERATORS))
     read = load_onnx(model, dims, kept)
     from spyrec.frontends.onnx.lower import OnnxLowering
+    from spyrec.frontends.onnx.open_numbers import OpenNumber
+    from spyrec.frontends.onnx.probe import Probe, probed_extents
 
     weights = {item.name: weight_of(item, read) for item in read.proto.graph.initializer}
     refuse_uncalled(kept, {node.op_type for node in read.proto.graph.node})
-    return OnnxLowering(read, weights, kept).graph(), weights
+    bound = _extents(dims)
+    open_dims = {
+        legal_name(name): choice
+        for name, choice in dims.items()
+        if isinstance(choice, SymbolicDim) and name not in bound
+    }
+    if not open_dims:
+        return OnnxLowering(read, weights, kept).graph(), weights
+    extents = probed_extents(open_dims)
+    probed = OnnxLowering(
+        read, dict(weights), kept, bound | {name: extents[legal_name(name)] for name in dims.keys() - bound.keys()}
+    )
+    source = probed.graph()
+    if source.problems:
+        return source, weights
+    numbers = {name: OpenNumber({(legal_name(name),): 1}, open_dims) for name in dims if name not in bound}
+    probe = Probe(probed.made, extents, open_dims)
+    return OnnxLowering(read, weights, kept, {**bound, **numbers}, probe).graph(), weights
 
 
 def _unqualified(name: str) -> str:
@@ -81,7 +108,7 @@ def load_onnx(
 ) -> OnnxModel:
     """Read a model: functions but those ``kept`` inlined, dims bound, shapes inferred.
 
-    Errors: SPY0160 to SPY0164, SPY0168.
+    Errors: SPY0160 to SPY0164.
     """
     extents = _extents(dims)
     try:
@@ -100,7 +127,7 @@ def load_onnx(
         proto = onnx.ModelProto()
         proto.CopyFrom(model)
     for tensor in tensors_of(proto.graph):
-        carrier = DTYPES.get(tensor.data_type, ("", ""))[1]
+        carrier = form_of(tensor.data_type)
         check_tensor(tensor, np.dtype(carrier).itemsize if carrier else 0, place)
     try:
         _bind(proto, extents)
@@ -133,25 +160,23 @@ def _load(path: Path, place: Location) -> ModelProto:
 
 
 def _extents(dims: Mapping[str, DimChoice]) -> dict[str, int]:
-    """Return what dims are bound to.  Errors: SPY0168 one that is to stay symbolic."""
-    for name, choice in dims.items():
-        if not isinstance(choice, int):
-            fact = f'"{name}" is a dim of an ONNX model, whose dims are bound: its shapes are computed while importing'
-            raise refuse("SPY0168", fact, hint=f"--dim {name}=N, or import the program of torch.export")
-    return {name: choice for name, choice in dims.items() if isinstance(choice, int)}
+    """Return what dims are bound to, but for those that stay symbolic."""
+    fixed = {name: choice for name, choice in dims.items() if not _is_open(choice)}
+    return {name: choice if isinstance(choice, int) else choice.smallest for name, choice in fixed.items()}
+
+
+def _is_open(choice: DimChoice) -> bool:
+    return isinstance(choice, SymbolicDim) and choice.smallest < choice.largest
 
 
 def _bind(proto: ModelProto, dims: Mapping[str, int]) -> None:
-    """Give symbolic dims of the inputs their extents; shape inference carries them on."""
-    for value in proto.graph.input:
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param in dims:
-                dim.dim_value = dims[dim.dim_param]
+    """Give symbolic dims of inputs and outputs their extents; shape inference carries them on."""
     del proto.graph.value_info[:]  # what the writer inferred without them
-    for value in proto.graph.output:
+    for value in (*proto.graph.input, *proto.graph.output):
         for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param in dims:
-                dim.dim_value = dims[dim.dim_param]
+            found = read_open_size(dim.dim_param, dims) if dim.dim_param else None
+            if isinstance(found, int):
+                dim.dim_value = found
 
 
 def _refuse_old(proto: ModelProto, place: Location) -> None:
@@ -167,9 +192,14 @@ def _refuse_old(proto: ModelProto, place: Location) -> None:
 # --- tensors ---
 
 
+def form_of(number: int) -> str:
+    """Return NumPy's form of one of ONNX's element types, empty where its numbers are not read."""
+    return UNSIGNED.get(number) or DTYPES.get(number, ("", ""))[1]
+
+
 def weight_of(tensor: TensorProto, model: OnnxModel) -> Weight:
     """Return a tensor of a model as a weight.  Errors: SPY0161 it lies in no file of the model's directory."""
-    name, carrier = DTYPES.get(tensor.data_type, (f"type {tensor.data_type}", ""))
+    name, carrier = DTYPES.get(tensor.data_type, (f"type {tensor.data_type}", ""))[0], form_of(tensor.data_type)
     shape = tuple(tensor.dims)
     dtype = weight_dtype(name)
     if tensor.data_location == 1:
@@ -187,10 +217,10 @@ def array_of(tensor: TensorProto) -> HostArray:
     """Return a tensor that stands in the model, in the carrier of its dtype."""
     import onnx
 
-    _, carrier = DTYPES[tensor.data_type]
+    carrier = form_of(tensor.data_type)
     if tensor.raw_data:
         return np.frombuffer(tensor.raw_data, carrier).reshape(tuple(tensor.dims))
-    if carrier == "<u2":
+    if DTYPES[tensor.data_type][0] == "bfloat16":
         return np.asarray(tensor.int32_data, np.uint16).reshape(tuple(tensor.dims))
     return onnx.numpy_helper.to_array(tensor).astype(carrier, copy=False)
 

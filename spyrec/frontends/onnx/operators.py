@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.onnx.attention import attention, rotary_embedding, swiglu, swish
+from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, hint_of, product
 from spyrec.frontends.onnx.recurrent import recurrent
 from spyrec.frontends.onnx.resizing import resize
 from spyrec.frontends.value import Value
@@ -113,8 +115,16 @@ def _cast_like(call: Call) -> Sequence[Value]:
     return [_as(call, call.value(0), call.value(1).dtype)]
 
 
-def _identity(call: Call) -> Sequence[Value]:
-    return [call.value(0)]
+def _dropout(call: Call) -> Sequence[Value]:
+    """Dropout of inference: the operand, and a mask that is true everywhere."""
+    value, ratio, training = call.value(0), call.known(1), call.known(2)
+    if training is not None and training.any() and (ratio is None or ratio.any()):
+        raise Unsupported("training_mode draws numbers", "export the model for inference")
+    shape = call.written(call.shape(value))
+    return [
+        value,
+        *([call.add("full", size=shape, fill_value=True, dtype="bool")] if len(call.node.output) > 1 else []),
+    ]
 
 
 def _gelu(call: Call) -> Sequence[Value]:
@@ -178,9 +188,9 @@ def _axes(call: Call, index: int = 1) -> list[int] | None:
 def _reduction(op: str) -> Operator:
     def operator(call: Call) -> Sequence[Value]:
         value = call.value(0)
-        axes = _axes(call)
+        axes, is_nothing = _axes(call), bool(call.integer("noop_with_empty_axes", 0))
         if axes is None:
-            if call.integer("noop_with_empty_axes", 0):
+            if is_nothing:
                 return [value]
             axes = list(range(value.ndim))
         keep = bool(call.integer("keepdims", 1))
@@ -217,7 +227,7 @@ def _arg(op: str) -> Operator:
         if not call.integer("select_last_index", 0):
             return [call.add(op, value, dim=axis, keepdim=keep)]
         flipped = call.add(op, call.add("flip", value, dims=[axis]), dim=axis, keepdim=keep)
-        return [call.add("sub", value.shape[axis] - 1, flipped)]
+        return [call.add("sub", call.extent(value, axis) - 1, flipped)]
 
     return operator
 
@@ -236,6 +246,33 @@ def _cumulated(call: Call) -> Sequence[Value]:
     total = _as(call, call.add("cumsum", moved, dim=axis), value.dtype)
     total = call.add("sub", total, moved) if call.integer("exclusive", 0) else total
     return [call.add("flip", total, dims=[axis]) if reverse else total]
+
+
+def _cumulated_product(call: Call) -> Sequence[Value]:
+    value, axis = call.value(0), call.sizes(1)[0] % call.value(0).ndim
+    reverse = bool(call.integer("reverse", 0))
+    moved = call.add("flip", value, dims=[axis]) if reverse else value
+    if call.integer("exclusive", 0):
+        ones = call.add("ones_like", call.add("slice", moved, dim=axis, start=0, end=1))
+        rest = call.add("slice", moved, dim=axis, start=0, end=call.extent(value, axis) - 1)
+        moved = call.add("cat", ones, rest, dim=axis)
+    total = _as(call, call.add("cumprod", moved, dim=axis), value.dtype)
+    return [call.add("flip", total, dims=[axis]) if reverse else total]
+
+
+def _hardmax(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axis = call.integer("axis", -1) % value.ndim
+    hot = call.add("one_hot", call.add("argmax", value, dim=axis), num_classes=call.extent(value, axis))
+    made = _as(call, hot, value.dtype)
+    return [made if axis == value.ndim - 1 else call.add("movedim", made, source=value.ndim - 1, destination=axis)]
+
+
+def _eye_like(call: Call) -> Sequence[Value]:
+    value, shift = call.value(0), call.integer("k", 0)
+    dtype = call.dtype(call.integer("dtype", 0)) if "dtype" in call.attributes else value.dtype
+    rows, columns = (np.arange(call.extent(value, axis)) for axis in range(2))
+    return [_as(call, call.as_value((rows[:, None] + shift == columns).astype(np.int64)), dtype)]
 
 
 def _softmax(op: str) -> Operator:
@@ -269,7 +306,7 @@ def _spatial(call: Call, rank: int) -> tuple[list[int], list[int], list[int]]:
     return call.list("strides") or [1] * rank, call.list("dilations") or [1] * rank, pads
 
 
-def _explicit_pads(call: Call, extents: Sequence[int], kernel: Sequence[int], transposed: bool = False) -> list[int]:
+def _explicit_pads(call: Call, value: Value, kernel: Sequence[int], transposed: bool = False) -> list[int]:
     """Return the paddings that ``auto_pad`` means."""
     rank = len(kernel)
     strides, dilations, pads = _spatial(call, rank)
@@ -282,6 +319,7 @@ def _explicit_pads(call: Call, extents: Sequence[int], kernel: Sequence[int], tr
         raise Unsupported(f"auto_pad {mode} of a transposed convolution")
     begins: list[int] = []
     ends: list[int] = []
+    extents = [call.extent(value, axis) for axis in range(2, value.ndim)]
     for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
         total = max((math.ceil(extent / stride) - 1) * stride + (size - 1) * dilation + 1 - extent, 0)
         small, large = total // 2, total - total // 2
@@ -304,7 +342,7 @@ def _conv(call: Call) -> Sequence[Value]:
     value, weight = call.value(0), call.value(1)
     rank = weight.ndim - 2
     strides, dilations, _ = _spatial(call, rank)
-    value, padding = _padded(call, value, _explicit_pads(call, value.shape[2:], weight.shape[2:]))
+    value, padding = _padded(call, value, _explicit_pads(call, value, weight.shape[2:]))
     given = {"stride": strides, "padding": padding, "dilation": dilations, "groups": call.integer("group", 1)}
     bias = call.optional(2)
     return [call.add(f"conv{rank}d", value, weight, *([] if bias is None else [bias]), **given)]
@@ -314,7 +352,7 @@ def _conv_transpose(call: Call) -> Sequence[Value]:
     value, weight = call.value(0), call.value(1)
     rank = weight.ndim - 2
     strides, dilations, _ = _spatial(call, rank)
-    pads = _explicit_pads(call, value.shape[2:], weight.shape[2:], transposed=True)
+    pads = _explicit_pads(call, value, weight.shape[2:], transposed=True)
     if call.list("output_shape") is not None or pads[:rank] != pads[rank:]:
         raise Unsupported("output_shape, or paddings that differ before and behind")
     given = {
@@ -332,7 +370,7 @@ def _pool(kind: str) -> Operator:
             raise Unsupported("it lacks its kernel_shape")
         rank = len(kernel)
         strides, dilations, _ = _spatial(call, rank)
-        pads = _explicit_pads(call, value.shape[2:], kernel)
+        pads = _explicit_pads(call, value, kernel)
         ceil = bool(call.integer("ceil_mode", 0))
         if len(call.node.output) > 1 and call.node.output[1]:
             raise Unsupported("the indices of a pool")
@@ -367,36 +405,68 @@ def _batch_norm(call: Call) -> Sequence[Value]:
 def _layer_norm(call: Call) -> Sequence[Value]:
     value, scale, bias = call.value(0), call.value(1), call.optional(2)
     axis = call.integer("axis", -1) % value.ndim
-    shape = list(value.shape[axis:])
+    shape = [call.extent(value, place) for place in range(axis, value.ndim)]
     rest = [] if bias is None else [bias]
-    return [call.add("layer_norm", value, scale, *rest, normalized_shape=shape, eps=call.number("epsilon", 1e-5))]
+    eps = call.number("epsilon", 1e-5)
+    made = call.add("layer_norm", value, scale, *rest, normalized_shape=shape, eps=eps)
+    if not any(call.node.output[1:]):
+        return [made]
+    dims = list(range(axis, value.ndim))
+    mean = call.add("mean", value, dim=dims, keepdim=True)
+    variance = call.add("mean", call.add("square", value - mean), dim=dims, keepdim=True)
+    return [made, mean, call.add("rsqrt", variance + eps)]
 
 
 def _rms_norm(call: Call) -> Sequence[Value]:
     value = call.value(0)
     axis = call.integer("axis", -1) % value.ndim
-    shape = list(value.shape[axis:])
+    shape = [call.extent(value, place) for place in range(axis, value.ndim)]
     return [call.add("rms_norm", value, call.value(1), normalized_shape=shape, eps=call.number("epsilon", 1e-5))]
 
 
 def _instance_norm(call: Call) -> Sequence[Value]:
     value, scale, bias = (call.value(index) for index in range(3))
-    groups = value.shape[1]
+    groups = call.extent(value, 1)
     return [call.add("group_norm", value, scale, bias, num_groups=groups, eps=call.number("epsilon", 1e-5))]
 
 
 def _group_norm(call: Call) -> Sequence[Value]:
     value, scale, bias = (call.value(index) for index in range(3))
     groups = call.integer("num_groups", 1)
-    if scale.shape[0] == groups != value.shape[1]:  # before opset 21 the scale is of a group
-        count = value.shape[1] // groups
+    channels = call.extent(value, 1)
+    if scale.shape[0] == groups != channels:  # before opset 21 the scale is of a group
+        count = channels // groups
         scale, bias = (call.add("repeat_interleave", item, repeats=count) for item in (scale, bias))
     return [call.add("group_norm", value, scale, bias, num_groups=groups, eps=call.number("epsilon", 1e-5))]
 
 
 def _lp_norm(call: Call) -> Sequence[Value]:
     value, axis, power = call.value(0), call.integer("axis", -1), call.integer("p", 2)
-    return [call.add("div", value, call.add("norm", value, p=float(power), dim=[axis], keepdim=True))]
+    norm = call.add("norm", value, p=float(power), dim=[axis], keepdim=True)
+    return [call.add("div", value, call.add("where", call.add("eq", norm, 0.0), 1.0, norm))]  # zeros stay zeros
+
+
+def _mean_variance_norm(call: Call) -> Sequence[Value]:
+    value = call.value(0)
+    axes = call.list("axes") or [0, 2, 3]
+    centred = value - call.add("mean", value, dim=axes, keepdim=True)
+    variance = call.add("mean", call.add("square", centred), dim=axes, keepdim=True)
+    return [call.add("div", centred, call.add("sqrt", variance) + 1e-9)]
+
+
+def _local_response_norm(call: Call) -> Sequence[Value]:
+    """``x / (bias + alpha / size * sum of x ** 2 over size channels around) ** beta``."""
+    value, size = call.value(0), call.integer("size", 1)
+    alpha, beta, bias = call.number("alpha", 1e-4), call.number("beta", 0.75), call.number("bias", 1.0)
+    before = (size - 1) // 2
+    widths = [0, 0] * (value.ndim - 2) + [before, size - 1 - before]
+    squares = call.add("pad", call.add("square", value), pad=widths)
+    count = call.extent(value, 1)
+    parts = [call.add("slice", squares, dim=1, start=start, end=start + count) for start in range(size)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return [call.add("div", value, call.add("pow", total * (alpha / size) + bias, beta))]
 
 
 # --- views and movement ---
@@ -408,18 +478,22 @@ def _transpose(call: Call) -> Sequence[Value]:
 
 
 def _reshape(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.sizes(1)
+    value, sizes = call.value(0), call.extents(1)
     is_zero_kept = bool(call.integer("allowzero", 0))
-    shape = [value.shape[axis] if size == 0 and not is_zero_kept else size for axis, size in enumerate(sizes)]
-    return [call.add("reshape", value, shape=shape)]
+    own = call.shape(value)
+    shape = [own[axis] if size == 0 and not is_zero_kept else size for axis, size in enumerate(sizes)]
+    if -1 in shape and any(isinstance(item, OpenNumber) for item in (*own, *shape)):
+        place = shape.index(-1)
+        shape[place] = product(own) // product([*shape[:place], *shape[place + 1 :]])
+    return [call.add("reshape", value, shape=call.written(shape))]
 
 
 def _flatten(call: Call) -> Sequence[Value]:
     value = call.value(0)
     axis = call.integer("axis", 1)
     axis = axis % value.ndim if axis < 0 else axis
-    before = math.prod(value.shape[:axis])
-    return [call.add("reshape", value, shape=[before, math.prod(value.shape[axis:])])]
+    extents = call.shape(value)
+    return [call.add("reshape", value, shape=call.written([product(extents[:axis]), product(extents[axis:])]))]
 
 
 def _squeeze(call: Call) -> Sequence[Value]:
@@ -446,12 +520,14 @@ def _split(call: Call) -> Sequence[Value]:
     value, axis = call.value(0), call.integer("axis", 0)
     sizes: list[int] | None = call.integers(1) if call.has(1) else call.list("split")
     if sizes is None:
-        count = len(call.node.output)
-        each = math.ceil(value.shape[axis] / count)
-        sizes = [min(each, value.shape[axis] - each * index) for index in range(count)]
+        count = call.integer("num_outputs", len(call.node.output))
+        extent = call.extent(value, axis)
+        each = math.ceil(extent / count)
+        sizes = [min(each, extent - each * index) for index in range(count)]
     results: list[Value] = []
     begin = 0
     for size in sizes:
+        _refuse_beyond(call, value, axis, begin + size)
         results.append(call.add("slice", value, dim=axis, start=begin, end=begin + size))
         begin += size
     return results
@@ -459,23 +535,69 @@ def _split(call: Call) -> Sequence[Value]:
 
 def _slice(call: Call) -> Sequence[Value]:
     value = call.value(0)
-    starts, ends = call.sizes(1), call.sizes(2)
+    starts, ends = call.extents(1), call.extents(2)
     axes = (call.integers(3) if call.has(3) else None) or list(range(len(starts)))
     steps = (call.integers(4) if call.has(4) else None) or [1] * len(starts)
-    for start, end, given, step in zip(starts, ends, axes, steps, strict=True):
-        axis = given % value.ndim
-        taken = range(value.shape[axis])[start:end:step] if step > 0 else None
-        if taken is None:
-            value = _reversed(call, value, axis, (start, end, step))
-        elif (taken.start, len(taken), step) != (0, value.shape[axis], 1):
-            stop = taken.start + (len(taken) - 1) * step + 1 if len(taken) else taken.start
-            value = call.add("slice", value, dim=axis, start=taken.start, end=stop, step=step)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        value = _sliced(call, value, axis % value.ndim, (start, end, step))
     return [value]
+
+
+def _sliced(call: Call, value: Value, axis: int, bounds: tuple[Number, Number, int]) -> Value:
+    """A slice of one axis: elements between numbers, or as many as a symbolic dim has."""
+    start, end, step = bounds
+    extent = call.shape(value)[axis]
+    if start == 0 and step == 1 and (_is_same(end, extent) or (isinstance(end, int) and end >= _TO_THE_END)):
+        return value
+    if isinstance(start, OpenNumber) or isinstance(end, OpenNumber):
+        return _slice_of_run(call, value, axis, bounds)
+    if isinstance(extent, OpenNumber) and 0 <= start <= end < _TO_THE_END and step > 0:
+        _refuse_beyond(call, value, axis, end)
+        return call.add("slice", value, dim=axis, start=start, end=end, step=step)
+    extent = call.extent(value, axis)
+    if step < 0:
+        return _reversed(call, value, axis, (start, end, step))
+    taken = range(extent)[start:end:step]
+    if (taken.start, len(taken), step) == (0, extent, 1):
+        return value
+    stop = taken.start + (len(taken) - 1) * step + 1 if len(taken) else taken.start
+    return call.add("slice", value, dim=axis, start=taken.start, end=stop, step=step)
+
+
+_TO_THE_END = 2**31 - 1
+"""From here on the end of a slice is the axis's, as exporters write it."""
+
+
+def _is_same(left: Number, right: Number) -> bool:
+    return (left - right if isinstance(left, OpenNumber) else right - left) == 0
+
+
+def _slice_of_run(call: Call, value: Value, axis: int, bounds: tuple[Number, Number, int]) -> Value:
+    """``x[n : n + S]``: the rows from ``n`` on that a symbolic dim counts."""
+    start, end, step = bounds
+    count = end - start if isinstance(end, OpenNumber) else -(start - end)
+    dim = count.written() if isinstance(count, OpenNumber) else None
+    room = call.shape(value)[axis]
+    behind = room - end if isinstance(room, OpenNumber) else -(end - room)
+    least = behind.range()[0] if isinstance(behind, OpenNumber) else behind
+    first = start.range()[0] if isinstance(start, OpenNumber) else start
+    if dim is None or "*" in dim or step != 1 or least < 0 or first < 0:
+        fact = f"it takes elements {start} to {end} of {room} in steps of {step}"
+        raise Unsupported(f"{fact}, which each run chooses", hint_of(start, end, room))
+    rows = call.positions(dim)
+    return call.add("index_select", value, rows if start == 0 else rows + call.counted(start), dim=axis)
+
+
+def _refuse_beyond(call: Call, value: Value, axis: int, end: int) -> None:
+    """Refuse elements of a symbolic dim that its smallest extent does not have."""
+    extent = call.shape(value)[axis]
+    if isinstance(extent, OpenNumber) and extent.range()[0] < end:
+        raise Unsupported(f"it takes element {end - 1} of {extent}, which not every run has", hint_of(extent))
 
 
 def _reversed(call: Call, value: Value, axis: int, bounds: tuple[int, int, int]) -> Value:
     """A slice that runs backward: the elements forward, then flipped."""
-    extent = value.shape[axis]
+    extent = call.extent(value, axis)
     start, end, step = bounds
     first = min(start + extent if start < 0 else start, extent - 1)
     last = max(end + extent if -extent <= end < 0 else end, -1)
@@ -487,9 +609,21 @@ def _reversed(call: Call, value: Value, axis: int, bounds: tuple[int, int, int])
 
 
 def _expand(call: Call) -> Sequence[Value]:
-    value, sizes = call.value(0), call.sizes(1)
-    shape = list(np.broadcast_shapes(value.shape, tuple(sizes)))
-    return [call.add("expand", value, size=shape) if shape != list(value.shape) else value]
+    value, sizes = call.value(0), call.extents(1)
+    own = call.shape(value)
+    rank = max(len(own), len(sizes))
+    pairs = zip([1] * (rank - len(own)) + own, [1] * (rank - len(sizes)) + sizes, strict=True)
+    shape = [_broadcast(mine, given) for mine, given in pairs]
+    return [call.add("expand", value, size=call.written(shape)) if shape != own else value]
+
+
+def _broadcast(mine: Number, given: Number) -> Number:
+    """Return the extent of two that meet.  Errors: :class:`Unsupported` where they do not, in some run or in any."""
+    if isinstance(given, int) and given == 1:
+        return mine
+    if (isinstance(mine, int) and mine == 1) or _is_same(mine, given):
+        return given
+    raise Unsupported(f"an axis of {mine} elements does not become one of {given}", hint_of(mine, given))
 
 
 def _tile(call: Call) -> Sequence[Value]:
@@ -510,7 +644,7 @@ def _pad(call: Call) -> Sequence[Value]:
     if not widths:
         return [value]
     given: dict[str, object] = {"pad": widths, "mode": mode}
-    filled = call.known(2) if mode == "constant" and call.has(2) else None
+    filled = call.known(2) if call.has(2) and mode == "constant" else None
     if filled is not None:
         given["value"] = filled.reshape(-1)[0].item()
     return [call.add("pad", value, **given)]
@@ -520,30 +654,33 @@ def _gather(call: Call) -> Sequence[Value]:
     """Rows of an axis by an index of any rank; one along the first axis of a table is ``embedding``."""
     value, index = call.value(0), call.value(1)
     axis = call.integer("axis", 0) % value.ndim
-    index = _counted_from_the_front(call, index, value.shape[axis])
+    index = _counted_from_the_front(call, index, value, axis)
     if index.ndim == 0:
         taken = call.add("index_select", value, call.add("reshape", index, shape=[1]), dim=axis)
         return [call.add("squeeze", taken, dim=[axis])]
     if axis == 0 and value.ndim == 2:
         return [call.add("embedding", index, value)]
-    flat = index if index.ndim == 1 else call.add("reshape", index, shape=[-1])
+    count = product(call.shape(index))
+    flat = index if index.ndim == 1 else call.add("reshape", index, shape=call.written([count]))
     taken = call.add("index_select", value, flat, dim=axis)
-    shape = [*value.shape[:axis], *index.shape, *value.shape[axis + 1 :]]
-    return [taken if index.ndim == 1 else call.add("reshape", taken, shape=shape)]
+    own = call.shape(value)
+    shape = [*own[:axis], *call.shape(index), *own[axis + 1 :]]
+    return [taken if index.ndim == 1 else call.add("reshape", taken, shape=call.written(shape))]
 
 
-def _counted_from_the_front(call: Call, index: Value, extent: int) -> Value:
+def _counted_from_the_front(call: Call, index: Value, value: Value, axis: int) -> Value:
     """Return an index without negative numbers, where some are known to be there."""
     known = call.known_or_none(1)
     if known is None or all(int(item) >= 0 for item in known.reshape(-1)):
         return index
+    extent = call.counted(call.shape(value)[axis])
     return call.add("where", call.add("lt", index, 0), call.add("add", index, extent), index)
 
 
 def _gather_elements(call: Call) -> Sequence[Value]:
     value = call.value(0)
     axis = call.integer("axis", 0)
-    index = _counted_from_the_front(call, call.value(1), value.shape[axis])
+    index = _counted_from_the_front(call, call.value(1), value, axis)
     return [call.add("gather", value, index, dim=axis)]
 
 
@@ -551,7 +688,9 @@ def _gather_nd(call: Call) -> Sequence[Value]:
     value, index = call.value(0), call.value(1)
     if call.integer("batch_dims", 0):
         raise Unsupported("batch_dims")
-    parts = [call.add("select", index, dim=index.ndim - 1, index=position) for position in range(index.shape[-1])]
+    parts = [
+        call.add("select", index, dim=index.ndim - 1, index=position) for position in range(call.extent(index, -1))
+    ]
     return [call.add("index", value, *parts)]
 
 
@@ -572,7 +711,9 @@ def _scatter_nd(call: Call) -> Sequence[Value]:
     reduction = call.text("reduction", "none")
     if reduction not in ("none", "add"):
         raise Unsupported(f"reduction {reduction}")
-    parts = [call.add("select", index, dim=index.ndim - 1, index=position) for position in range(index.shape[-1])]
+    parts = [
+        call.add("select", index, dim=index.ndim - 1, index=position) for position in range(call.extent(index, -1))
+    ]
     return [call.add("index_put", value, *parts, source, accumulate=reduction == "add")]
 
 
@@ -600,14 +741,26 @@ def _triangle(call: Call) -> Sequence[Value]:
 
 
 def _range(call: Call) -> Sequence[Value]:
-    start, end, step = (cast("np.ndarray", call.known(index)).reshape(-1)[0].item() for index in range(3))
-    return [call.add("arange", start=start, end=end, step=step, dtype=call.value(0).dtype)]
+    """``start, start + step ...``: between numbers, or as many as a symbolic dim has."""
+    sizes = [call.known_or_none(index) for index in range(3)]
+    if None not in sizes:
+        start, end, step = (cast("np.ndarray", item).reshape(-1)[0].item() for item in sizes)
+        return [call.add("arange", start=start, end=end, step=step, dtype=call.value(0).dtype)]
+    first, last, by = (call.extents(index)[0] for index in range(3))
+    count = (last - first if isinstance(last, OpenNumber) else -(first - last)) // by
+    dim = count.written() if isinstance(count, OpenNumber) else None
+    if dim is None or "*" in dim:
+        fact = f"it counts from {first} to {last} in steps of {by}"
+        raise Unsupported(f"{fact}, which each run chooses", hint_of(first, last, by))
+    counted = call.positions(dim)
+    counted = counted if by == 1 else counted * call.counted(by)
+    return [counted if first == 0 else counted + call.counted(first)]
 
 
 def _constant_of_shape(call: Call) -> Sequence[Value]:
     import onnx
 
-    sizes, filled = call.integers(0), cast("TensorProto | None", call.attributes.get("value"))
+    sizes, filled = call.written(call.extents(0)), cast("TensorProto | None", call.attributes.get("value"))
     number: float = 0.0
     dtype = "float32"
     if filled is not None:
@@ -620,19 +773,21 @@ def _depth_to_space(call: Call) -> Sequence[Value]:
     value, block = call.value(0), call.integer("blocksize", 1)
     if call.text("mode", "DCR") == "CRD":
         return [call.add("pixel_shuffle", value, upscale_factor=block)]
-    count, channels, height, width = value.shape
+    count, channels, height, width = call.shape(value)
     kept = channels // block**2
-    split = call.add("reshape", value, shape=[count, block, block, kept, height, width])
+    split = call.add("reshape", value, shape=call.written([count, block, block, kept, height, width]))
     moved = call.add("permute", split, dims=[0, 3, 4, 1, 5, 2])
-    return [call.add("reshape", moved, shape=[count, kept, height * block, width * block])]
+    return [call.add("reshape", moved, shape=call.written([count, kept, height * block, width * block]))]
 
 
 def _space_to_depth(call: Call) -> Sequence[Value]:
     value, block = call.value(0), call.integer("blocksize", 1)
-    count, channels, height, width = value.shape
-    split = call.add("reshape", value, shape=[count, channels, height // block, block, width // block, block])
-    moved = call.add("permute", split, dims=[0, 3, 5, 1, 2, 4])
-    return [call.add("reshape", moved, shape=[count, channels * block**2, height // block, width // block])]
+    count, channels, height, width = call.shape(value)
+    rows, columns = height // block, width // block
+    split = call.add("reshape", value, shape=call.written([count, channels, rows, block, columns, block]))
+    is_depth_first = call.text("mode", "DCR") == "DCR"
+    moved = call.add("permute", split, dims=[0, 3, 5, 1, 2, 4] if is_depth_first else [0, 1, 3, 5, 2, 4])
+    return [call.add("reshape", moved, shape=call.written([count, channels * block**2, rows, columns]))]
 
 
 def _col2im(call: Call) -> Sequence[Value]:
@@ -657,35 +812,6 @@ def _grid_sample(call: Call) -> Sequence[Value]:
         "align_corners": bool(call.integer("align_corners", 0)),
     }
     return [call.add("grid_sampler_2d", value, call.value(1), **given)]
-
-
-def _attention(call: Call) -> Sequence[Value]:
-    """The operator of opset 23 on operands with a dim of heads; its caches and soft caps are refused."""
-    if any(call.has(index) for index in (4, 5)) or call.number("softcap", 0.0) or len(call.node.output) > 1:
-        raise Unsupported("a cache, a softcap or a second result")
-    query, key, value = (call.value(index) for index in range(3))
-    if query.ndim == 3:
-        heads, others = call.integer("q_num_heads", 1), call.integer("kv_num_heads", 1)
-        query, key, value = (
-            _by_heads(call, item, count) for item, count in ((query, heads), (key, others), (value, others))
-        )
-    more: dict[str, object] = {"is_causal": bool(call.integer("is_causal", 0))}
-    if "scale" in call.attributes:
-        more["scale"] = call.number("scale", 1.0)
-    if query.shape[1] != key.shape[1]:
-        more["enable_gqa"] = True
-    mask = call.optional(3)
-    made = call.add("scaled_dot_product_attention", query, key, value, *([] if mask is None else [mask]), **more)
-    if call.value(0).ndim == 3:
-        batch, heads, length, width = made.shape
-        made = call.add("reshape", call.add("permute", made, dims=[0, 2, 1, 3]), shape=[batch, length, heads * width])
-    return [made]
-
-
-def _by_heads(call: Call, value: Value, heads: int) -> Value:
-    batch, length, width = value.shape
-    split = call.add("reshape", value, shape=[batch, length, heads, width // heads])
-    return call.add("permute", split, dims=[0, 2, 1, 3])
 
 
 # --- whole numbers that stand for floats ---
@@ -723,20 +849,13 @@ def _is_zero(call: Call, index: int) -> bool:
 
 def _along(call: Call, scale: Value, value: Value) -> Value:
     """Return scales as they stand beside the numbers that they are of: one, one of a row, or one of each block."""
+    axis, block = call.integer("axis", 1) % max(value.ndim, 1), call.integer("block_size", 0)
     if scale.ndim == 0 or scale.shape == (1,):
         return scale
-    axis, block = call.integer("axis", 1) % value.ndim, call.integer("block_size", 0)
     if not block:
         return call.add("reshape", scale, shape=[-1 if place == axis else 1 for place in range(value.ndim)])
     wide = call.add("repeat_interleave", scale, repeats=block, dim=axis)
-    return call.add("slice", wide, dim=axis, start=0, end=value.shape[axis])
-
-
-def _swish(call: Call) -> Sequence[Value]:
-    value, alpha = call.value(0), call.number("alpha", 1.0)
-    if alpha == 1.0:
-        return [call.add("silu", value)]
-    return [call.add("mul", value, call.add("sigmoid", call.add("mul", value, alpha)))]
+    return call.add("slice", wide, dim=axis, start=0, end=call.extent(value, axis))
 
 
 _UNARY = {
@@ -760,7 +879,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         **{name: _numeric(op) for name, op in _NUMERIC.items()},
         "ArgMax": _arg("argmax"),
         "ArgMin": _arg("argmin"),
-        "Attention": _attention,
+        "Attention": attention,
         "AveragePool": _pool("avg"),
         "BatchNormalization": _batch_norm,
         "BitShift": _bit_shift,
@@ -773,12 +892,14 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "ConstantOfShape": _constant_of_shape,
         "Conv": _conv,
         "ConvTranspose": _conv_transpose,
+        "CumProd": _cumulated_product,
         "CumSum": _cumulated,
         "DepthToSpace": _depth_to_space,
         "DequantizeLinear": _dequantize,
         "Div": _div,
-        "Dropout": _identity,
+        "Dropout": _dropout,
         "Einsum": _einsum,
+        "EyeLike": _eye_like,
         "Elu": _with("elu", alpha=("alpha", 1.0)),
         "Expand": _expand,
         "Flatten": _flatten,
@@ -792,9 +913,11 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "GlobalMaxPool": _global_pool("amax"),
         "GridSample": _grid_sample,
         "GroupNormalization": _group_norm,
+        "Hardmax": _hardmax,
         "HardSigmoid": _hard_sigmoid,
         "InstanceNormalization": _instance_norm,
         "IsInf": _is_inf,
+        "LRN": _local_response_norm,
         "LSTM": recurrent,
         "LayerNormalization": _layer_norm,
         "LeakyRelu": _with("leaky_relu", negative_slope=("alpha", 0.01)),
@@ -803,6 +926,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Max": _folded("maximum"),
         "MaxPool": _pool("max"),
         "Mean": _mean,
+        "MeanVarianceNormalization": _mean_variance_norm,
         "Min": _folded("minimum"),
         "Mod": _mod,
         "Not": _same("logical_not"),
@@ -812,6 +936,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Pow": _pow,
         "QuantizeLinear": _quantize,
         "RMSNormalization": _rms_norm,
+        "RotaryEmbedding": rotary_embedding,
         "RNN": recurrent,
         "Range": _range,
         "ReduceL1": _reduction("l1"),
@@ -836,7 +961,8 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
         "Split": _split,
         "Squeeze": _squeeze,
         "Sum": _folded("add"),
-        "Swish": _swish,
+        "SwiGLU": swiglu,
+        "Swish": lambda call: [swish(call, call.value(0))],
         "ThresholdedRelu": _thresholded,
         "Tile": _tile,
         "TopK": _top_k,

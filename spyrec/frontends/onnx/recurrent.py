@@ -96,7 +96,7 @@ def recurrent(call: Call) -> Sequence[Value]:
     is_batch_first = bool(call.integer("layout", 0))
     if is_batch_first:
         value = call.add("transpose", value, dim0=0, dim1=1)
-    steps, batch = value.shape[0], value.shape[1]
+    steps, batch = call.extent(value, 0), call.extent(value, 1)
     _refuse_variants(call, steps, batch)
     directions = _DIRECTIONS.get(call.text("direction", "forward"), ())
     hidden = call.value(2).shape[2]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from spyrec.dataclass import dataclass
 from spyrec.frontends.model_import.resampling import resampled, table
 from spyrec.frontends.model_import.unsupported import Unsupported
+from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, hint_of
 from spyrec.frontends.value import Value
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def resize(call: Call) -> Sequence[Value]:
     """Return the tensor of other extents."""
     value, mode = call.value(0), call.text("mode", "nearest")
     how = call.text("coordinate_transformation_mode", "half_pixel")
+    call.has(1)  # the region, which is that of tf_crop_and_resize alone
     axes = [axis for axis in _axes(call, value) if not axis.is_kept]
     if not axes:
         return [value]
@@ -84,16 +86,20 @@ def _axes(call: Call, value: Value) -> list[_Axis]:
     if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise Unsupported("an aspect ratio that is kept")
     indices = [axis % value.ndim for axis in call.list("axes") or range(value.ndim)]
-    extents = [value.shape[index] for index in indices]
-    if call.has(3):
-        counts = call.sizes(3)
-        scales = [count / extent for count, extent in zip(counts, extents, strict=True)]
-    else:
-        scales = [float(scale) for scale in call.numbers(2).tolist()]
-        counts = [math.floor(extent * scale) for extent, scale in zip(extents, scales, strict=True)]
-    if min(counts) < 1 or min(scales) <= 0:
-        raise Unsupported(f"extents {counts} by scales {scales}")
-    return [_Axis(*row) for row in zip(indices, extents, counts, scales, strict=True)]
+    own, has_sizes = call.shape(value), call.has(3)
+    given: Sequence[Number | float] = call.extents(3) if has_sizes else call.numbers(2).tolist()
+    rows: list[_Axis] = []
+    for index, size in zip(indices, given, strict=True):
+        if isinstance(own[index], OpenNumber) and str(size) in ((str(own[index]),) if has_sizes else ("1", "1.0")):
+            continue  # a symbolic dim that stays as it is
+        extent = call.extent(value, index)
+        if isinstance(size, OpenNumber):
+            raise Unsupported(f"it makes {size} elements of {extent}, which each run chooses", hint_of(size))
+        scale = size / extent if has_sizes else float(size)
+        rows.append(_Axis(index, extent, int(size) if has_sizes else math.floor(extent * scale), scale))
+    if any(row.count < 1 or row.scale <= 0 for row in rows):
+        raise Unsupported(f"extents {[row.count for row in rows]} by scales {[row.scale for row in rows]}")
+    return rows
 
 
 def _extents(value: Value, axes: Sequence[_Axis]) -> list[int]:
@@ -105,7 +111,8 @@ def _extents(value: Value, axes: Sequence[_Axis]) -> list[int]:
 def _is_interpolation(value: Value, axes: Sequence[_Axis], how: str) -> bool:
     """Whether linear interpolation is the graph's: spatial dims, and no extent was rounded."""
     is_exact = all(math.isclose(axis.scale * axis.extent, axis.count) for axis in axes)
-    is_known = how in ("half_pixel", "pytorch_half_pixel", "align_corners")
+    is_known = how in ("half_pixel", "align_corners")
+    is_known |= how == "pytorch_half_pixel" and all(axis.count > 1 for axis in axes)
     return is_known and is_exact and value.ndim <= 5 and all(axis.index >= 2 for axis in axes)
 
 

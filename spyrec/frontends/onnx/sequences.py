@@ -98,7 +98,7 @@ def _split(call: Call) -> Sequence[Result]:
     """Parts of a tensor: of one length, of given lengths, or one by one, then with or without the axis."""
     value = call.value(0)
     axis = call.integer("axis", 0) % value.ndim
-    extent = value.shape[axis]
+    extent = call.extent(value, axis)
     given = call.known(1)
     lengths = [1] * extent if given is None else [int(item) for item in given.reshape(-1)]
     if given is not None and given.ndim == 0:

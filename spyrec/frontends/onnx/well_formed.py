@@ -40,6 +40,7 @@ def check_tensor(tensor: TensorProto, item_bytes: int, place: Location) -> None:
         found = len(tensor.raw_data) / item_bytes
     else:
         fields = {1: tensor.float_data, 7: tensor.int64_data, 11: tensor.double_data}
+        fields |= dict.fromkeys((12, 13), tensor.uint64_data)
         found = len(fields.get(tensor.data_type, tensor.int32_data))
     if found != count:
         message = f'the tensor "{tensor.name[:80]}" has {found:g} numbers, and its extents say {count}'

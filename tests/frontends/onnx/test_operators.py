@@ -85,6 +85,18 @@ _OTHERS = [
     Case("ArgMin", [np.round(_X)], {}, {"axis": -1, "select_last_index": 1}),
     Case("Attention", [_f(1, 2, 3, 4), _f(1, 2, 5, 4), _f(1, 2, 5, 4)], {}, {}, 1, 23),
     Case("Attention", [_f(1, 3, 8), _f(1, 5, 4), _f(1, 5, 4)], {}, {"q_num_heads": 4, "kv_num_heads": 2}, 1, 23),
+    Case("Attention", [_f(1, 2, 3, 4), _f(1, 2, 3, 4), _f(1, 2, 3, 4), _f(3, 5), _f(1, 2, 2, 4), _f(1, 2, 2, 4)],
+         {}, {"is_causal": 1}, 3, 24),
+    Case("CumProd", [_X], {1: np.asarray(1)}, {"exclusive": 1}, 1, 26),
+    Case("EyeLike", [_f(3, 4)], {}, {"k": -1}),
+    Case("Hardmax", [_X], {}, {"axis": 1}),
+    Case("LRN", [_f(4, 4, 3, 3)], {}, {"size": 3, "alpha": 0.5, "beta": 0.5}),
+    Case("LayerNormalization", [_X, _f(4)], {}, {}, 3),
+    Case("MeanVarianceNormalization", [_IMAGE]),
+    Case("RotaryEmbedding", [_f(1, 2, 3, 4), _f(6, 2), _f(6, 2), _index(6, 1, 3)], {}, {}, 1, 23),
+    Case("RotaryEmbedding", [_f(1, 3, 12), _f(1, 3, 1), _f(1, 3, 1)], {},
+         {"num_heads": 3, "rotary_embedding_dim": 2, "interleaved": 1}, 1, 23),
+    Case("SwiGLU", [_X, _f(2, 3, 4)], {}, {"alpha": 0.5}, 1, 28),
     Case("AveragePool", [_IMAGE], {}, {"kernel_shape": [2, 2], "strides": [2, 2]}),
     Case("AveragePool", [_IMAGE], {}, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
     Case("BatchNormalization", [_IMAGE], {1: _f(4), 2: _f(4), 3: _f(4), 4: _p(4)}, {"epsilon": 1e-3}),
@@ -312,3 +324,50 @@ def test_symbolic_dims_are_bound() -> None:
     with pytest.raises(SpyrecError, match="--dim N=EXTENT"):
         spyrec.import_onnx(model)
     assert spyrec.import_onnx(model, dims={"N": 5}).build().type_of("y").shape == (5, 3)
+
+
+def _of_constant(dtype: str, number: int, rest: str) -> onnx.ModelProto:
+    text = f"""
+    <ir_version: 10, opset_import: ["" : 22]>
+    rare (int64[2] x) => (y) <{dtype}[2] c = {{1, {number}}}> {{ {rest} }}
+    """
+    return onnx.parser.parse_model(text)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
+def test_numbers_of_dtypes_that_a_graph_has_not_are_known_beforehand(dtype: str) -> None:
+    model = _of_constant(dtype, 60000, "w = Cast <to = 7> (c)\n y = Add (x, w)")
+    found = evaluate(spyrec.import_onnx(model).build(), {"x": np.asarray([5, -7])})
+    np.testing.assert_array_equal(found["y"], [6, 59993])
+    with pytest.raises(SpyrecError, match=f"Cast: a graph has no {dtype}"):
+        spyrec.import_onnx(_of_constant(dtype, 3, f"w = Cast <to = {_NUMBERS[dtype]}> (x)\n y = Add (w, c)"))
+
+
+_NUMBERS = {"uint16": 4, "uint32": 12, "uint64": 13}
+
+
+def test_a_number_beyond_64_bits_with_a_sign_is_told() -> None:
+    model = _of_constant("uint64", 2**63 + 5, "y = Pow (x, c)")
+    with pytest.raises(SpyrecError, match="Pow: the number 9223372036854775813 of uint64 is beyond int64"):
+        spyrec.import_onnx(model)
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        ("y = Attention <q_num_heads = 1, kv_num_heads = 1, left_window_size = 1> (x, x, x)", '"left_window_size"'),
+        ("y = Attention <q_num_heads = 1, kv_num_heads = 1> (x, x, x, , , , n)", 'operand 6 \\("n"\\)'),
+        ("z, y = MaxPool <kernel_shape = [1]> (x)", "the indices of a pool"),
+        ("z, m, v, y, w = BatchNormalization (x, n, n, n, n)", "."),
+        ("b, y = Dropout (x, n, t)", "training_mode draws numbers"),
+    ],
+)
+def test_what_an_operator_says_and_a_graph_has_not_is_refused(node: str, text: str) -> None:
+    """A newer operator's attribute, operand or result is never left out: the numbers would be wrong."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 24]>\n'
+        f"said (float[1, 2, 4] x) => (y) <float[1] n = {{0.5}}, bool t = {{1}}> {{ {node} }}"
+    )
+    with pytest.raises(SpyrecError, match=text) as caught:
+        spyrec.import_onnx(model)
+    assert [item.code for item in caught.value.diagnostics] == ["SPY0166"]

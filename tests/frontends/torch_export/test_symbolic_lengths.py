@@ -93,6 +93,28 @@ def test_one_bundle_gives_the_bits_of_the_program_of_each_length(is_causal: bool
     assert spyrec.run(bundle, _inputs(77), RunOptions(check=True)).is_ok
 
 
+@pytest.mark.filterwarnings("ignore:# The axis name", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_an_onnx_model_of_torch_keeps_its_length_open(is_causal: bool) -> None:
+    pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    example = (torch.ones(1, 64, dtype=torch.int64), torch.ones(1, 64, dtype=torch.int64))
+    length = torch.export.Dim("S", min=2, max=130)
+    shapes = ({1: length}, {1: length})
+    with torch.no_grad():
+        written = torch.onnx.export(
+            _Layer(is_causal).eval(), example, dynamo=True, dynamic_shapes=shapes, verbose=False
+        )
+    assert written is not None
+    model = written.model_proto
+    with spyrec.load(spyrec.compile(spyrec.import_onnx(model, dims={"S": "2:130"}))) as loaded:
+        for length in (2, 77):
+            static = spyrec.compile(spyrec.import_onnx(model, dims={"S": length}))
+            (expected,) = spyrec.run(static, _inputs(length)).outputs.values()
+            (found,) = loaded(**_inputs(length)).values()
+            np.testing.assert_array_equal(found, expected, str(length))
+
+
 def test_a_file_has_lost_the_name_and_takes_the_users(tmp_path: Path) -> None:
     torch.manual_seed(0)
     torch.export.save(_exported(_Layer(is_causal=False)), tmp_path / "layer.pt2")
