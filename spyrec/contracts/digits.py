@@ -19,10 +19,12 @@ from spyrec.contracts.walks import (
 from spyrec.dataclass import dataclass
 from spyrec.ir.access import Term
 from spyrec.ir.kernel import KernelGraph, KernelProgram
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class AxisDigit:
+class AxisDigit(RemembersHash):
     """``floor(index / low) % (high / low)`` of the index along a place."""
 
     place: WalkPlace

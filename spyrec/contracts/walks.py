@@ -9,17 +9,21 @@ from enum import Enum
 from spyrec.dataclass import dataclass
 from spyrec.ir.access import Coordinate, Term
 from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, Use
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
 class Space(Enum):
     """Whose dims they are: those of a kernel's iteration, or of a buffer."""
 
+    __hash__ = object.__hash__  # a member is one object, and a key of many tables
+
     KERNEL = "kernel"
     BUFFER = "buffer"
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class WalkPlace:
+class WalkPlace(RemembersHash):
     """A dim of a kernel's iteration or of a buffer.
 
     Behind the iteration dims of a kernel come the loops around it, behind the dims of a buffer the loops in each round
