@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
 from spyrec.dataclass import dataclass
@@ -39,18 +39,19 @@ class WalkPlace(RemembersHash):
 class OperandWalk:
     """How a use walks one dim of its buffer: ``terms`` of the kernel's iteration dims, largest coefficient first.
 
-    ``is_whole``: every element is reached once, in mixed-radix order; windows, offsets and gaps are not whole.
+    ``counted``: the iteration dim of each term.  ``is_whole``: every element is reached once, in mixed-radix order;
+    windows, offsets and gaps are not whole.
     """
 
     buffer: WalkPlace
-    kernel: str
     terms: tuple[Term, ...]
+    counted: tuple[WalkPlace, ...]
     is_whole: bool
     is_written: bool
 
-    def place_of(self, term: Term) -> WalkPlace:
-        """Return the iteration dim that a term counts."""
-        return WalkPlace(Space.KERNEL, self.kernel, term.dim)
+
+PlaceOf = Callable[[Space, str, int], WalkPlace]
+"""Gives a dim of a kernel or a buffer, each time the same object: places are compared very often."""
 
 
 def extents_of_kernel(graph: KernelGraph, kernel: Kernel) -> tuple[int, ...]:
@@ -63,22 +64,25 @@ def extents_of_buffer(graph: KernelGraph, buffer: KernelBuffer) -> tuple[int, ..
     return (*buffer.type.shape, *(graph.loops[loop].count for loop in buffer.home))
 
 
-def walks_of(graph: KernelGraph, kernel: Kernel) -> Iterator[OperandWalk]:
+def walks_of(graph: KernelGraph, kernel: Kernel, place_of: PlaceOf) -> Iterator[OperandWalk]:
     """Yield how each use of a kernel walks each dim of its buffer."""
-    for use in kernel.inputs:
-        yield from _walks(graph, kernel, use, is_written=False)
-    yield from _walks(graph, kernel, kernel.output, is_written=True)
+    for position, use in enumerate(kernel.uses):
+        for place, coordinate, extent in _walked(graph, kernel, use, place_of):
+            counted = tuple([place_of(Space.KERNEL, kernel.name, term.dim) for term in coordinate.terms])
+            is_whole = coordinate.offset == 0 and _reaches_all(coordinate.terms, extent)
+            yield OperandWalk(place, coordinate.terms, counted, is_whole, position == len(kernel.inputs))
 
 
-def _walks(graph: KernelGraph, kernel: Kernel, use: Use, *, is_written: bool) -> Iterator[OperandWalk]:
+def _walked(
+    graph: KernelGraph, kernel: Kernel, use: Use, place_of: PlaceOf
+) -> Iterator[tuple[WalkPlace, Coordinate, int]]:
+    """Yield each dim of a buffer with how it is walked, and its extent."""
     buffer = graph.buffers[use.buffer]
     extents = extents_of_buffer(graph, buffer)
     coordinates = [_with_loops(graph, kernel, use, dim) for dim in range(len(buffer.type.shape))]
     coordinates.extend(_round(graph, kernel, loop) for loop in buffer.home)
     for dim, (coordinate, extent) in enumerate(zip(coordinates, extents, strict=True)):
-        place = WalkPlace(Space.BUFFER, buffer.name, dim)
-        is_whole = coordinate.offset == 0 and _reaches_all(coordinate.terms, extent)
-        yield OperandWalk(place, kernel.name, coordinate.terms, is_whole, is_written)
+        yield place_of(Space.BUFFER, buffer.name, dim), coordinate, extent
 
 
 def _with_loops(graph: KernelGraph, kernel: Kernel, use: Use, dim: int) -> Coordinate:

@@ -478,7 +478,7 @@ def _aligned(
 def _without_variable(mini: _MiniBucket, members: Sequence[Table], lengths: Sequence[int]) -> Table:
     """Return the least of the sum of tables for each assignment of the variables that are left."""
     if not mini.sums:
-        return members[0].min(axis=mini.axes.index(0))
+        return np.minimum.reduce(members[0], mini.axes.index(0))
     joined = members[0]
     for count, (how, table) in enumerate(zip(mini.sums[:-1], members[1:-1], strict=True), 2):
         joined = np.add(*how.operands(joined, table, lengths)).reshape([lengths[place] for place in how.axes])
@@ -491,7 +491,7 @@ def _without_variable(mini: _MiniBucket, members: Sequence[Table], lengths: Sequ
 def _least_sum(left: Table, right: Table) -> Table:
     """Return the minimum of ``left + right`` along their first axis, large sums value by value: they stay in caches."""
     if left.size * right.size // max(left.shape[0], 1) < _LARGE:
-        return (left + right).min(axis=0)
+        return np.minimum.reduce(left + right, 0)
     least = left[0] + right[0]
     other = np.empty_like(least)
     for one, two in zip(left[1:], right[1:], strict=True):
