@@ -279,16 +279,19 @@ def _steps(domains: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> list[_S
     steps: list[_Step] = []
     for variable in _order(domains, scopes):
         own = tuple([slot for slot in slots[variable] if not is_gone[slot]])
-        scope = (variable, *sorted({other for slot in own for other in of_slot[slot]} - {variable}))
-        place_of = {other: place for place, other in enumerate(scope)}
-        places = tuple([tuple([place_of[other] for other in of_slot[slot]]) for slot in own])
+        around = set[int]().union(*[of_slot[slot] for slot in own])
+        around.discard(variable)
+        scope = (variable, *sorted(around))
+        place_of = {other: place for place, other in enumerate(scope)}.__getitem__
+        places = tuple([tuple(map(place_of, of_slot[slot])) for slot in own])
         alike = tuple([domains[other] for other in scope]), places
-        if alike not in kinds:
-            kinds[alike] = _Kind(len(kinds), *alike, tuple(_mini_buckets(*alike)))
+        kind = kinds.get(alike)
+        if kind is None:
+            kind = kinds[alike] = _Kind(len(kinds), *alike, tuple(_mini_buckets(*alike)))
         for slot in own:
             is_gone[slot] = True
         messages: list[int] = []
-        for mini in kinds[alike].minis:
+        for mini in kind.minis:
             if mini.left:
                 left = tuple([scope[place] for place in mini.left])
                 for other in left:
@@ -296,7 +299,7 @@ def _steps(domains: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> list[_S
                 messages.append(len(of_slot))
                 of_slot.append(left)
                 is_gone.append(False)
-        steps.append(_Step(scope, own, tuple(messages), kinds[alike]))
+        steps.append(_Step(scope, own, tuple(messages), kind))
     return steps
 
 
@@ -313,8 +316,10 @@ def _order(domains: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> Iterato
         yield variable
         around = neighbours[variable]
         for other in around:
-            neighbours[other] |= around - {other}
-            neighbours[other].discard(variable)
+            own = neighbours[other]
+            own |= around
+            own.discard(other)
+            own.discard(variable)
         for other in around:
             changed = _joined_size(other, neighbours, domains)
             if changed != sizes[other]:
@@ -507,8 +512,10 @@ def total_cost(values: Sequence[int], factors: Sequence[Factor]) -> int:
 def _neighbours(count: int, scopes: Sequence[tuple[int, ...]]) -> list[set[int]]:
     neighbours: list[set[int]] = [set() for _ in range(count)]
     for scope in scopes:
-        for variable in scope:
-            neighbours[variable] |= set(scope) - {variable}
+        for variable in scope if len(scope) > 1 else ():
+            neighbours[variable].update(scope)
+    for variable, around in enumerate(neighbours):
+        around.discard(variable)
     return neighbours
 
 
