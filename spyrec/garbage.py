@@ -15,6 +15,9 @@ from contextlib import contextmanager
 _OBJECTS_BETWEEN = 100_000
 """Objects more than freed until the next search: what cycles of others hold that long is some tens of megabytes."""
 
+_SEARCHES_BETWEEN = 1_000
+"""Searches of new objects until one looks at those again that the last ones found in use (D233)."""
+
 _lock = threading.Lock()
 _usual: list[tuple[int, int, int]] = []
 """Of the process, while anybody asks for fewer searches: its thresholds, once for each who asks."""
@@ -31,12 +34,13 @@ def rarely_searched() -> Generator[None]:
     with _lock:
         found = _usual[0] if _usual else gc.get_threshold()
         _usual.append(found)
+        fewer = (_OBJECTS_BETWEEN, max(_SEARCHES_BETWEEN, found[1]), found[2])
         if 0 < found[0] < _OBJECTS_BETWEEN:
-            gc.set_threshold(_OBJECTS_BETWEEN, *found[1:])
+            gc.set_threshold(*fewer)
     try:
         yield
     finally:
         with _lock:
             _usual.pop()
-            if not _usual and gc.get_threshold() == (_OBJECTS_BETWEEN, *found[1:]):
+            if not _usual and gc.get_threshold() == fewer:
                 gc.set_threshold(*found)

@@ -8,7 +8,7 @@ which names, is a matter of the dialect.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from spyrec.bundle.program import Add, ArgumentExtract, Constant, InputArgument, Statement
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, TensorArgument
@@ -295,25 +295,32 @@ class WindowSymbols(SymbolTable):
         start = argument.allocation.start_bytes
         if argument.allocation.kind is AllocationKind.POOL:
             self._used_bases.setdefault(_POOL)
-            found = [self._known(_POOL, start + offset, own, _in_pool(start + offset)) for offset in offsets_bytes]
-            return tuple(symbol.symbol_id for symbol in found)
+            in_pool = [start + offset for offset in offsets_bytes]
+            symbols = {place: self._known(_POOL, place, own, _in_pool) for place in dict.fromkeys(in_pool)}
+            return tuple([symbols[place].symbol_id for place in in_pool])
         base = _argument_of(argument, location)
         self._used_bases.setdefault(base)
         places = [start % SEGMENT_BYTES + offset for offset in offsets_bytes]
-        first = self._known(base, None, own, Address(base.name))  # taken even where nothing refers to it afterwards
-        if places[0]:
-            first = self._known(base, places[0], own, _window(base, places[0]))
-        found = [
-            first if place == places[0] else self._known(base, place, own, _from(first, place - places[0]))
-            for place in places
-        ]
-        return tuple(symbol.symbol_id for symbol in found)
+        # the argument itself is taken even where nothing refers to it afterwards
+        first = self._known(base, None, own, lambda _: Address(base.name))
+        begin = places[0]
+        if begin:
+            first = self._known(base, begin, own, lambda place: _window(base, place))
+        found = {begin: first}
+        for place in places:
+            if place not in found:
+                found[place] = self._known(base, place, own, lambda place: _from(first, place - begin))
+        return tuple([found[place].symbol_id for place in places])
 
-    def _known(self, base: Base, place: int | None, steps: tuple[LoopStep, ...], address: Address) -> BoundSymbol:
+    def _known(
+        self, base: Base, place: int | None, steps: tuple[LoopStep, ...], address: Callable[[int], Address]
+    ) -> BoundSymbol:
+        """Return the symbol of a place; ``address`` is asked for it the first time."""
         key = (base, place, steps)
-        if key not in self._current:
-            self._current[key] = self._allocate(address)
-        return self._current[key]
+        known = self._current.get(key)
+        if known is None:
+            known = self._current[key] = self._allocate(address(0 if place is None else place))
+        return known
 
     def _ordered_arguments(self) -> list[Base]:
         indices = sorted(base.arg_index for base in self._used_bases if base.arg_index is not None)

@@ -16,12 +16,12 @@ class Axes:
     """The axes of a program; an axis is named by its smallest digit.
 
     ``by_place``: of every dim of a kernel or buffer the axes that its digits belong to, outermost first.
-    ``folded``: axes that are free everywhere but in kernels that reduce them, by those kernels' names.
+    ``folded``: axes that are free everywhere but in kernels that reduce them, with those kernels' numbers.
     """
 
     by_place: Mapping[WalkPlace, tuple[AxisDigit, ...]]
     free: frozenset[AxisDigit]
-    folded: Mapping[AxisDigit, frozenset[str]]
+    folded: Mapping[AxisDigit, frozenset[int]]
 
 
 def axes_of(graph: KernelGraph, program: KernelProgram) -> Axes:
@@ -39,7 +39,9 @@ def axes_of(graph: KernelGraph, program: KernelProgram) -> Axes:
             members.setdefault(roots.root(digit), []).append(digit)
     folds = _folding_digits(graph, program, digits)
     free: set[AxisDigit] = set()
-    folded: dict[AxisDigit, frozenset[str]] = {}
+    folded: dict[AxisDigit, frozenset[int]] = {}
+    kernels = graph.kernels[program.first_kernel : program.end_kernel]
+    numbers = {kernel.name: number for number, kernel in enumerate(kernels)}
     for root, found in members.items():
         if _is_torn(graph, digits, found):
             continue
@@ -48,7 +50,7 @@ def axes_of(graph: KernelGraph, program: KernelProgram) -> Axes:
         if not all(digit in digits.written for digit in passing):
             continue
         if folding:
-            folded[root] = folding
+            folded[root] = frozenset(numbers[name] for name in folding)
         else:
             free.add(root)
     by_place = {place: tuple(map(roots.root, found)) for place, found in digits.by_place.items()}
@@ -72,19 +74,6 @@ def _folding_digits(graph: KernelGraph, program: KernelProgram, digits: Digits) 
         for kernel in graph.kernels[program.first_kernel : program.end_kernel]
         for dim in kernel.reduced
         for digit in digits.by_place[WalkPlace(Space.KERNEL, kernel.name, dim)]
-    )
-
-
-def renamed(axes: Axes, kernels: Mapping[str, str], buffers: Mapping[str, str]) -> Axes:
-    """Return the axes of a program as those of one that is alike, whose names are given by those of the first."""
-    names = {Space.KERNEL: kernels, Space.BUFFER: buffers}
-    places = {place: WalkPlace(place.space, names[place.space][place.owner], place.dim) for place in axes.by_place}
-    known = {digit for found in axes.by_place.values() for digit in found}.union(axes.free, axes.folded)
-    digits = {digit: AxisDigit(places[digit.place], digit.low, digit.high) for digit in known}
-    return Axes(
-        {places[place]: tuple([digits[digit] for digit in found]) for place, found in axes.by_place.items()},
-        frozenset(digits[digit] for digit in axes.free),
-        {digits[digit]: frozenset(kernels[name] for name in found) for digit, found in axes.folded.items()},
     )
 
 

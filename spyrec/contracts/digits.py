@@ -6,10 +6,12 @@ A view of ``[B, S]`` as one dim of ``B*S`` gives that dim two digits: ``s`` coun
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 
 from spyrec.contracts.walks import (
     OperandWalk,
+    PlaceOf,
     Space,
     WalkPlace,
     extents_of_buffer,
@@ -19,10 +21,12 @@ from spyrec.contracts.walks import (
 from spyrec.dataclass import dataclass
 from spyrec.ir.access import Term
 from spyrec.ir.kernel import KernelGraph, KernelProgram
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class AxisDigit:
+class AxisDigit(RemembersHash):
     """``floor(index / low) % (high / low)`` of the index along a place."""
 
     place: WalkPlace
@@ -46,17 +50,16 @@ class Digits:
 def digits_of(graph: KernelGraph, program: KernelProgram) -> Digits:
     """Return the digits of the dims of a program's kernels and of what they use."""
     kernels = graph.kernels[program.first_kernel : program.end_kernel]
-    walks = [walk for kernel in kernels for walk in walks_of(graph, kernel)]
+    place_of: PlaceOf = cache(WalkPlace)
+    walks = [walk for kernel in kernels for walk in walks_of(graph, kernel, place_of)]
     extents: dict[WalkPlace, int] = {}
     for kernel in kernels:
-        _note(extents, Space.KERNEL, kernel.name, extents_of_kernel(graph, kernel))
+        found = enumerate(extents_of_kernel(graph, kernel))
+        extents.update((place_of(Space.KERNEL, kernel.name, dim), extent) for dim, extent in found)
         for use in kernel.uses:
-            _note(extents, Space.BUFFER, use.buffer, extents_of_buffer(graph, graph.buffers[use.buffer]))
+            found = enumerate(extents_of_buffer(graph, graph.buffers[use.buffer]))
+            extents.update((place_of(Space.BUFFER, use.buffer, dim), extent) for dim, extent in found)
     return _Refinement(extents, walks).digits()
-
-
-def _note(extents: dict[WalkPlace, int], space: Space, owner: str, found: Sequence[int]) -> None:
-    extents.update((WalkPlace(space, owner, dim), extent) for dim, extent in enumerate(found))
 
 
 class _Refinement:
@@ -85,8 +88,7 @@ class _Refinement:
         if not walk.is_whole:
             self._break(walk)
             return
-        for term in walk.terms:
-            place = walk.place_of(term)
+        for term, place in zip(walk.terms, walk.counted, strict=True):
             end = term.divisor * term.modulus
             if self._extents[place] % end:
                 self._break(walk)
@@ -108,7 +110,7 @@ class _Refinement:
 
     def _break(self, walk: OperandWalk) -> None:
         self._bad.add(walk.buffer)
-        self._bad.update(map(walk.place_of, walk.terms))
+        self._bad.update(walk.counted)
 
     def _nested(self, place: WalkPlace) -> tuple[AxisDigit, ...]:
         cuts = sorted(self._cuts[place])
@@ -121,8 +123,8 @@ class _Refinement:
         self, walk: OperandWalk, by_place: Mapping[WalkPlace, Sequence[AxisDigit]]
     ) -> Iterator[tuple[AxisDigit, AxisDigit]]:
         """Yield the digits of the kernel and of the buffer that a use walks together."""
-        for term in walk.terms if walk.is_whole else ():
-            mine = [digit for digit in by_place[walk.place_of(term)] if _is_inside(digit, term)]
+        for term, place in zip(walk.terms, walk.counted, strict=True) if walk.is_whole else ():
+            mine = [digit for digit in by_place[place] if _is_inside(digit, term)]
             low, high = term.coefficient, term.coefficient * term.modulus
             theirs = [digit for digit in by_place[walk.buffer] if low <= digit.low and digit.high <= high]
             sizes = [[digit.high // digit.low for digit in found] for found in (mine, theirs)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from spyrec.contracts.classes import Axes, axes_of, places_of, renamed
+from spyrec.contracts.classes import Axes, axes_of, places_of
 from spyrec.contracts.digits import AxisDigit
 from spyrec.contracts.walks import Space
 from spyrec.dataclass import dataclass
@@ -18,7 +18,11 @@ Signature = tuple[AxisDigit, ...]
 
 @dataclass(frozen=True, slots=True)
 class KnownProgram:
-    """What is known of a program before its loops have names; ``signatures``: of each argument's host dims."""
+    """What is known of a program before its loops have names.
+
+    ``axes``: those of a program that is alike, whose names places have in them.  ``signatures``: of each argument's
+    host dims.
+    """
 
     graph: KernelGraph
     program: KernelProgram
@@ -105,32 +109,26 @@ def known_programs(graph: KernelGraph) -> list[KnownProgram]:
     found: list[KnownProgram] = []
     for program in graph.programs:
         alike = program_likeness(graph, program)
-        first, alike_first, axes = answers.answer(alike.key, lambda p=program, a=alike: (p, a, axes_of(graph, p)))
-        if first is not program:
-            kernels = dict(zip(_names(graph, first), _names(graph, program), strict=True))
-            axes = renamed(axes, kernels, dict(zip(alike_first.buffers, alike.buffers, strict=True)))
-        found.append(_known(graph, program, axes))
+        first, axes = answers.answer(alike.key, lambda p=program, a=alike: (a.buffers, axes_of(graph, p)))
+        found.append(_known(graph, program, axes, dict(zip(alike.buffers, first, strict=True))))
     return found
-
-
-def _names(graph: KernelGraph, program: KernelProgram) -> list[str]:
-    return [kernel.name for kernel in graph.kernels[program.first_kernel : program.end_kernel]]
 
 
 def known_program(graph: KernelGraph, program: KernelProgram) -> KnownProgram:
     """Return the axes of a program, and those of its arguments' host dims."""
-    return _known(graph, program, axes_of(graph, program))
+    return _known(graph, program, axes_of(graph, program), {name: name for name in program.arguments})
 
 
-def _known(graph: KernelGraph, program: KernelProgram, axes: Axes) -> KnownProgram:
-    signatures = {name: _signatures(graph.buffers[name], axes) for name in program.arguments}
+def _known(graph: KernelGraph, program: KernelProgram, axes: Axes, names: Mapping[str, str]) -> KnownProgram:
+    """Return what the axes say of a program; ``names``: what its arguments are called in them."""
+    signatures = {name: _signatures(graph.buffers[name], axes, names[name]) for name in program.arguments}
     made = {kernel.output.buffer for kernel in graph.kernels[program.first_kernel : program.end_kernel]}
     return KnownProgram(graph, program, axes, signatures, tuple(name for name in program.arguments if name in made))
 
 
-def _signatures(buffer: KernelBuffer, axes: Axes) -> tuple[Signature, ...]:
+def _signatures(buffer: KernelBuffer, axes: Axes, called: str) -> tuple[Signature, ...]:
     """Return the axes of each host dim; one that the layout joins with another has all of both, and so follows none."""
-    by_dim = [axes.by_place.get(place, ()) for place in places_of(buffer.name, buffer.type.rank)]
+    by_dim = [axes.by_place.get(place, ()) for place in places_of(called, buffer.type.rank)]
     if buffer.host_shape is None:
         return tuple(by_dim)
     found: list[Signature] = [()] * len(buffer.host_shape)

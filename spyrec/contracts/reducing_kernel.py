@@ -30,13 +30,13 @@ def reducing_kernel(program: KnownProgram) -> ReducingKernel | None:
     if len(program.written) != 1:
         return None
     (output,) = program.written
-    graph, by_name = program.graph, {kernel.name: kernel for kernel in program.kernels}
+    graph = program.graph
     for signature in dict.fromkeys(item for found in program.signatures.values() for item in found):
         dims = program.followers(signature, program.axes.folded.keys())
-        folding = {name for digit in signature for name in program.axes.folded.get(digit, ())}
+        folding = {number for digit in signature for number in program.axes.folded.get(digit, ())}
         if not dims or output in dims or len(folding) != 1 or not program.is_cut_evenly(dims):
             continue
-        kernel = by_name[min(folding)]
+        kernel = program.kernels[min(folding)]
         fold = device_operation(kernel.op_func).fold
         if fold is None or fold.is_average or kernel.constants or kernel.loops:
             continue

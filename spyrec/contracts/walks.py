@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
 from spyrec.dataclass import dataclass
 from spyrec.ir.access import Coordinate, Term
 from spyrec.ir.kernel import Kernel, KernelBuffer, KernelGraph, Use
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
 class Space(Enum):
     """Whose dims they are: those of a kernel's iteration, or of a buffer."""
 
+    __hash__ = object.__hash__  # a member is one object, and a key of many tables
+
     KERNEL = "kernel"
     BUFFER = "buffer"
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class WalkPlace:
+class WalkPlace(RemembersHash):
     """A dim of a kernel's iteration or of a buffer.
 
     Behind the iteration dims of a kernel come the loops around it, behind the dims of a buffer the loops in each round
@@ -35,18 +39,19 @@ class WalkPlace:
 class OperandWalk:
     """How a use walks one dim of its buffer: ``terms`` of the kernel's iteration dims, largest coefficient first.
 
-    ``is_whole``: every element is reached once, in mixed-radix order; windows, offsets and gaps are not whole.
+    ``counted``: the iteration dim of each term.  ``is_whole``: every element is reached once, in mixed-radix order;
+    windows, offsets and gaps are not whole.
     """
 
     buffer: WalkPlace
-    kernel: str
     terms: tuple[Term, ...]
+    counted: tuple[WalkPlace, ...]
     is_whole: bool
     is_written: bool
 
-    def place_of(self, term: Term) -> WalkPlace:
-        """Return the iteration dim that a term counts."""
-        return WalkPlace(Space.KERNEL, self.kernel, term.dim)
+
+PlaceOf = Callable[[Space, str, int], WalkPlace]
+"""Gives a dim of a kernel or a buffer, each time the same object: places are compared very often."""
 
 
 def extents_of_kernel(graph: KernelGraph, kernel: Kernel) -> tuple[int, ...]:
@@ -59,22 +64,25 @@ def extents_of_buffer(graph: KernelGraph, buffer: KernelBuffer) -> tuple[int, ..
     return (*buffer.type.shape, *(graph.loops[loop].count for loop in buffer.home))
 
 
-def walks_of(graph: KernelGraph, kernel: Kernel) -> Iterator[OperandWalk]:
+def walks_of(graph: KernelGraph, kernel: Kernel, place_of: PlaceOf) -> Iterator[OperandWalk]:
     """Yield how each use of a kernel walks each dim of its buffer."""
-    for use in kernel.inputs:
-        yield from _walks(graph, kernel, use, is_written=False)
-    yield from _walks(graph, kernel, kernel.output, is_written=True)
+    for position, use in enumerate(kernel.uses):
+        for place, coordinate, extent in _walked(graph, kernel, use, place_of):
+            counted = tuple([place_of(Space.KERNEL, kernel.name, term.dim) for term in coordinate.terms])
+            is_whole = coordinate.offset == 0 and _reaches_all(coordinate.terms, extent)
+            yield OperandWalk(place, coordinate.terms, counted, is_whole, position == len(kernel.inputs))
 
 
-def _walks(graph: KernelGraph, kernel: Kernel, use: Use, *, is_written: bool) -> Iterator[OperandWalk]:
+def _walked(
+    graph: KernelGraph, kernel: Kernel, use: Use, place_of: PlaceOf
+) -> Iterator[tuple[WalkPlace, Coordinate, int]]:
+    """Yield each dim of a buffer with how it is walked, and its extent."""
     buffer = graph.buffers[use.buffer]
     extents = extents_of_buffer(graph, buffer)
     coordinates = [_with_loops(graph, kernel, use, dim) for dim in range(len(buffer.type.shape))]
     coordinates.extend(_round(graph, kernel, loop) for loop in buffer.home)
     for dim, (coordinate, extent) in enumerate(zip(coordinates, extents, strict=True)):
-        place = WalkPlace(Space.BUFFER, buffer.name, dim)
-        is_whole = coordinate.offset == 0 and _reaches_all(coordinate.terms, extent)
-        yield OperandWalk(place, kernel.name, coordinate.terms, is_whole, is_written)
+        yield place_of(Space.BUFFER, buffer.name, dim), coordinate, extent
 
 
 def _with_loops(graph: KernelGraph, kernel: Kernel, use: Use, dim: int) -> Coordinate:

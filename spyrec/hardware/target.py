@@ -211,6 +211,10 @@ class TargetProfile:
     ``host_to_device_bytes_per_us``, ``device_to_host_bytes_per_us``: the host link.
     """
 
+    def __hash__(self) -> int:
+        """Return the hash of the name: a key of many tables, of which there are few."""
+        return hash(self.name)
+
     name: str
     memory_bytes_per_us: Figure
     core_memory_bytes_per_us: Figure

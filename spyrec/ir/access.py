@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from spyrec.dataclass import dataclass
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
@@ -70,12 +71,7 @@ class Access(RemembersHash):
     @staticmethod
     def identity(shape: Sequence[int]) -> Access:
         """Return the access whose index is the buffer's own."""
-        return Access(
-            tuple(shape),
-            tuple(
-                Coordinate(0, (Term(1, dim, 1, size),)) if size > 1 else Coordinate() for dim, size in enumerate(shape)
-            ),
-        )
+        return _identity(tuple(shape))
 
     def coordinate(self, index: Sequence[int]) -> tuple[int, ...]:
         """Return the buffer coordinate of one index."""
@@ -92,15 +88,7 @@ class Access(RemembersHash):
 
     def over(self, extents: Sequence[int], sources: Sequence[int | None]) -> Access:
         """Re-index: old index ``d`` is new index ``sources[d]``, or 0 where that is ``None``."""
-        coordinates: list[Coordinate] = []
-        for coordinate in self.coordinates:
-            terms: list[Term] = []
-            for term in coordinate.terms:
-                source = sources[term.dim]
-                if source is not None:
-                    terms.append(Term(term.coefficient, source, term.divisor, term.modulus))
-            coordinates.append(Coordinate(coordinate.offset, _merged(terms)))
-        return Access(tuple(extents), tuple(coordinates))
+        return _over(self, tuple(extents), tuple(sources))
 
     def permute(self, order: Sequence[int]) -> Access:
         """``y[i_order[0], ..] = x[i_0, ..]``: new index ``k`` is old index ``order[k]``."""
@@ -139,23 +127,50 @@ class Access(RemembersHash):
 
     def reshape(self, shape: Sequence[int]) -> Access | None:
         """Re-index by row-major position; ``None`` where a digit of the old index is no digit of the new one."""
-        groups = _reshape_groups(self.extents, shape)
-        replaced: dict[int, tuple[_Group, int]] = {}
-        for group in groups:
-            for dim in group.old:
-                stride = math.prod(self.extents[other] for other in group.old if other > dim)
-                replaced[dim] = (group, stride)
-        coordinates: list[Coordinate] = []
-        for coordinate in self.coordinates:
-            terms: list[Term] = []
-            for term in coordinate.terms:
-                group, stride = replaced[term.dim]
-                digits = _digits_of_flat(term, group, stride, self.extents, shape)
-                if digits is None:
-                    return None
-                terms.extend(digits)
-            coordinates.append(Coordinate(coordinate.offset, _merged(terms)))
-        return Access(tuple(shape), tuple(coordinates))
+        return _reshaped(self, tuple(shape))
+
+
+# Layers repeat: kernels that are alike get the very same maps, which tables then know again without comparing them.
+
+
+@lru_cache(maxsize=1 << 12)
+def _identity(shape: tuple[int, ...]) -> Access:
+    terms = [(Term(1, dim, 1, size),) if size > 1 else () for dim, size in enumerate(shape)]
+    return Access(shape, tuple([Coordinate(0, own) for own in terms]))
+
+
+@lru_cache(maxsize=1 << 14)
+def _over(access: Access, extents: tuple[int, ...], sources: tuple[int | None, ...]) -> Access:
+    coordinates: list[Coordinate] = []
+    for coordinate in access.coordinates:
+        terms: list[Term] = []
+        for term in coordinate.terms:
+            source = sources[term.dim]
+            if source is not None:
+                terms.append(Term(term.coefficient, source, term.divisor, term.modulus))
+        coordinates.append(Coordinate(coordinate.offset, _merged(terms)))
+    return Access(extents, tuple(coordinates))
+
+
+@lru_cache(maxsize=1 << 14)
+def _reshaped(access: Access, shape: tuple[int, ...]) -> Access | None:
+    groups = _reshape_groups(access.extents, shape)
+    replaced: dict[int, tuple[_Group, int]] = {}
+    for group in groups:
+        for dim in group.old:
+            stride = math.prod(access.extents[other] for other in group.old if other > dim)
+            replaced[dim] = (group, stride)
+    coordinates: list[Coordinate] = []
+    for coordinate in access.coordinates:
+        terms: list[Term] = []
+        for term in coordinate.terms:
+            group, stride = replaced[term.dim]
+            digits = _digits_of_flat(term, group, stride, access.extents, shape)
+            if digits is None:
+                return None
+            terms.extend(digits)
+        coordinates.append(Coordinate(coordinate.offset, _merged(terms)))
+    return Access(shape, tuple(coordinates))
 
 
 def _digit_of_window(term: Term, start: int, extent: int, step: int) -> tuple[int, list[Term]] | None:

@@ -14,20 +14,24 @@ from spyrec.ir.node_reader import describe_operand
 from spyrec.ir.opdef import OpError, catalogue
 
 
-def verify(graph: Graph) -> list[Diagnostic]:
+def verify(graph: Graph, before: Graph | None = None) -> list[Diagnostic]:
     """Return everything that is wrong with a graph; an empty list means it is right.
 
+    ``before``: a graph that is.  Nodes of it that have their operands and results still are not looked at again.
     Codes: SPY0115 a value made twice, SPY0116 a name without a value or read before it is made, SPY0118 an unknown
     op, SPY0139 a wrong number of results, SPY0220 a value whose type is not what its node makes, and those of the ops.
     """
     findings: list[Diagnostic] = []
+    if graph is before:
+        return findings
     known = _check_sources(graph, findings)
+    checked = frozenset[int]() if before is None else frozenset(map(id, before.nodes))
     for node in graph.nodes:
         missing = [name for name in node.inputs if isinstance(name, str) and name not in known]
         for name in missing:
             message = f'node "{node.name}" reads "{name}" before it is made'
             findings.append(Diagnostic("SPY0116", message, location_of(node.origin)))
-        if not missing:
+        if not missing and (before is None or id(node) not in checked or _has_other_values(graph, node, before)):
             findings.extend(_check_node(graph, node))
         for name in node.outputs:
             if name in known:
@@ -37,6 +41,12 @@ def verify(graph: Graph) -> list[Diagnostic]:
     missing = [name for name in graph.outputs if name not in known]
     findings.extend(Diagnostic("SPY0116", f'output "{name}" is no value of the graph') for name in missing)
     return findings
+
+
+def _has_other_values(graph: Graph, node: Node, before: Graph) -> bool:
+    """Whether any tensor that a node reads or makes is another one than before."""
+    names = (*(name for name in node.inputs if isinstance(name, str)), *node.outputs)
+    return any(graph.values.get(name) is not before.values.get(name) for name in names)
 
 
 def _check_sources(graph: Graph, findings: list[Diagnostic]) -> set[str]:

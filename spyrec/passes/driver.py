@@ -206,13 +206,19 @@ def _run_passes(
         seconds = time.perf_counter() - start
         if isinstance(result, Refused):
             return result
-        before, current = current, replace(result, source=source) if isinstance(result, KernelGraph) else result
+        before, current = current, _from(result, source)
         _verify(item.name, current, before)
         if driver.observe is not None:
             driver.observe(PassRecord(item.name, seconds, tuple(context.report), current))
         if item.name == driver.stop_after:
             break
     return current
+
+
+def _from(result: Graph | KernelGraph, source: Graph | None) -> Graph | KernelGraph:
+    """Return what a pass made, kernels with the graph that they were made from."""
+    is_known = isinstance(result, Graph) or result.source is source
+    return result if is_known else replace(result, source=source)
 
 
 def check_order(passes: tuple[AnyPass, ...]) -> None:
@@ -232,7 +238,7 @@ def _run(item: AnyPass, graph: Graph | KernelGraph, context: PassContext) -> Gra
 def _verify(name: str, graph: Graph | KernelGraph, before: Graph | KernelGraph) -> None:
     """Assert that a graph keeps the rules; ``before``, from which a pass made it, does."""
     if isinstance(graph, Graph):
-        problems = [problem.render() for problem in verify(graph)]
+        problems = [problem.render() for problem in verify(graph, before if isinstance(before, Graph) else None)]
     else:
         problems = verify_kernels(graph, before if isinstance(before, KernelGraph) else None)
     assert not problems, f"after {name}: " + "; ".join(problems)

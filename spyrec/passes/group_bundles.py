@@ -72,43 +72,34 @@ class _Borders:
         return external <= self.limit[external < len(used)]
 
 
-class _Window:
-    """A program that grows kernel by kernel from its first one: its arguments, and the bytes that it hands on.
+def _programs_from(graph: KernelGraph, borders: _Borders, first: int) -> Iterator[tuple[int, int]]:
+    """Yield where a program may end that begins with kernel ``first``, and the bytes that it hands on then.
 
-    ``opened``: arguments that it needs however it goes on.
+    It grows kernel by kernel until it needs more arguments than any program has, however it goes on.
     """
-
-    def __init__(self, borders: _Borders, first: int) -> None:
-        self._borders = borders
-        self._first = first
-        self._known: set[str] = set()
-        self._ending: dict[int, list[_Tensor]] = {}
-        self.opened = 0
-        self._pending = 0
-        self._internal = 0
-        self.handed_on_bytes = 0
-
-    def add(self, number: int) -> None:
-        """Add the next kernel."""
-        for tensor in self._borders.used[number]:
-            if tensor.name in self._known:
+    known: set[str] = set()
+    ending: dict[int, list[_Tensor]] = {}
+    opened = pending = internal = handed_on_bytes = 0
+    most, limit = borders.limit[False], borders.limit
+    for number in range(first, len(graph.kernels)):
+        for tensor in borders.used[number]:
+            if tensor.name in known:
                 continue
-            self._known.add(tensor.name)
-            self.handed_on_bytes += tensor.size_bytes
-            if tensor.is_own or tensor.first < self._first:
-                self.opened += 1
+            known.add(tensor.name)
+            handed_on_bytes += tensor.size_bytes
+            if tensor.is_own or tensor.first < first:
+                opened += 1
             else:
-                self._pending += 1
-                self._ending.setdefault(tensor.last, []).append(tensor)
-        for tensor in self._ending.pop(number, ()):
-            self._pending -= 1
-            self._internal += 1
-            self.handed_on_bytes -= tensor.size_bytes
-
-    @property
-    def fits(self) -> bool:
-        """Whether the program keeps the argument limit where it ends now."""
-        return self.opened + self._pending <= self._borders.limit[self._internal > 0]
+                pending += 1
+                ending.setdefault(tensor.last, []).append(tensor)
+        for tensor in ending.pop(number, ()):
+            pending -= 1
+            internal += 1
+            handed_on_bytes -= tensor.size_bytes
+        if opened > most:
+            return
+        if opened + pending <= limit[internal > 0] and _parts_no_loop(graph, number + 1):
+            yield number + 1, handed_on_bytes
 
 
 def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, int]] | None:
@@ -124,14 +115,8 @@ def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, i
         here = reach[first]
         if here is None:
             continue
-        window = _Window(borders, first)
-        for end in range(first + 1, count + 1):
-            window.add(end - 1)
-            if window.opened > borders.limit[False]:
-                break
-            if not _parts_no_loop(graph, end) or not window.fits:
-                continue
-            known, cost = reach[end], (here[0] + 1, here[1] + window.handed_on_bytes)
+        for end, handed_on_bytes in _programs_from(graph, borders, first):
+            known, cost = reach[end], (here[0] + 1, here[1] + handed_on_bytes)
             if known is None or known[:2] > cost:
                 reach[end] = (*cost, first)
         if first == 0 and reach[count] is not None:

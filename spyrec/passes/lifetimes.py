@@ -21,11 +21,13 @@ def lifetimes(kernels: Sequence[Kernel]) -> dict[str, Lifetime]:
 
     What is used inside of a loop and outside of it holds something from the loop's first kernel to its last.
     """
-    found: dict[str, Lifetime] = {}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
     for position, kernel in enumerate(kernels):
         for use in kernel.uses:
-            known = found.get(use.buffer)
-            found[use.buffer] = Lifetime(position if known is None else known.first, position)
+            first.setdefault(use.buffer, position)
+            last[use.buffer] = position
+    found = {name: Lifetime(position, last[name]) for name, position in first.items()}
     # from the inside out: a lifetime that outgrows a loop may cross the border of the next one
     for span in sorted(_loop_spans(kernels), key=lambda span: span.last - span.first):
         # a lifetime begins and ends at a use, or with a loop around one: what no kernel in here uses is here all along

@@ -10,9 +10,15 @@ from spyrec.passes.planning.record import kernel_record, slices_by_dim
 from spyrec.passes.planning.shares import Share, share_of_region
 
 
-def verify_scratchpads(graph: KernelGraph) -> Iterator[str]:
-    """Yield what is wrong with tensors in LX, each line led by its code (SPY0444 to SPY0446)."""
+def verify_scratchpads(graph: KernelGraph, before: KernelGraph | None = None) -> Iterator[str]:
+    """Yield what is wrong with tensors in LX, each line led by its code (SPY0444 to SPY0446).
+
+    ``before``: a graph of the same kernels that keeps all rules; programs with places in LX of its are not looked at.
+    """
+    known = {} if before is None else {program.first_kernel: program for program in before.programs}
     for program in graph.programs:
+        if _lies_as(program, known.get(program.first_kernel)):
+            continue
         held: dict[str, tuple[Share | None, str]] = {}
         for kernel in graph.kernels[program.first_kernel : program.end_kernel]:
             is_shuffle = bool(kernel.owners) or kernel.op_func == SHUFFLE
@@ -23,12 +29,16 @@ def verify_scratchpads(graph: KernelGraph) -> Iterator[str]:
                     yield from _as_written(kernel, position, held)
 
 
+def _lies_as(program: KernelProgram, before: KernelProgram | None) -> bool:
+    return before is not None and program.end_kernel == before.end_kernel and program.lx_offsets is before.lx_offsets
+
+
 def _as_written(kernel: Kernel, position: int, held: dict[str, tuple[Share | None, str]]) -> Iterator[str]:
     """What lies in LX is cut by all who touch it as it was cut by the first, its writer."""
     name = kernel.uses[position].buffer
     share = share_of_region(kernel, position, kernel.division or (1,) * len(kernel.placed.variables))
     known, writer = held.setdefault(name, (share, kernel.name))
-    if share is None or share != known:
+    if share is None or (share is not known and share != known):
         cut = slices_by_dim(kernel, kernel.division or ())
         fact = f'{kernel.name}, divided {cut}, does not find its part of "{name}" in LX'
         yield f"SPY0444 {fact}: {writer} cut it otherwise"

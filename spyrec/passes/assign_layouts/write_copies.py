@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from dataclasses import replace
+from operator import is_
 
 from spyrec.device_ops import IDENTITY, RESTICKIFY
 from spyrec.diagnostics import refuse
@@ -47,8 +48,9 @@ class _Writer:
 
     def add(self, kernel: Kernel) -> Refused | None:
         """Add a kernel after the copies it needs."""
-        inputs = tuple(self._realized(kernel, position) for position in range(len(kernel.inputs)))
-        formed = self._formed(self._settled(replace(kernel, inputs=inputs)))
+        inputs = tuple([self._realized(kernel, position) for position in range(len(kernel.inputs))])
+        is_same = all(map(is_, inputs, kernel.inputs))
+        formed = self._formed(self._settled(kernel if is_same else replace(kernel, inputs=inputs)))
         if isinstance(formed, Refused):
             return formed
         self.kernels.append(formed)
@@ -63,6 +65,8 @@ class _Writer:
         return self._written(kernel, use, found, reason)
 
     def _written(self, kernel: Kernel, use: Use, found: Realization, reason: str | None) -> Use:
+        if not found.steps and found.access is use.access and found.is_whole:
+            return use
         name = use.buffer
         for step in found.steps:
             name = self._copied(kernel, name, step, reason)

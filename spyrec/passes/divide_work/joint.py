@@ -308,22 +308,23 @@ class _Problem:
         return self._known.answer(key, lambda: self._savings(moved, trips, states, touch))
 
     def _savings(self, moved: int, trips: int, states: Sequence[_State], touch: _Touch) -> Table:
-        saved = moved * trips
-        columns: list[list[int]] = []
+        saved, is_writer = moved * trips, touch.is_writer
+        gains: list[int] = []
+        others: list[int] = []
         for state in states:
-            if state.share == _NOWHERE or (touch.is_writer and state.way is Way.STAGED):
-                columns.append([0] * len(touch.shares))
-                continue
-            is_moved = state.way is Way.SHUFFLED and not touch.is_writer
-            other = INFINITE if touch.is_writer or state.way is Way.RESIDENT or is_moved else 0
-            column = [-saved if share == state.share else other for share in touch.shares]
-            if is_moved:
+            is_used = state.share != _NOWHERE and not (is_writer and state.way is Way.STAGED)
+            has_to_agree = is_writer or state.way in (Way.RESIDENT, Way.SHUFFLED)
+            gains.append(-saved if is_used else 0)
+            others.append(INFINITE if is_used and has_to_agree else 0)
+        agrees = np.equal.outer(touch.shares, [state.share for state in states])
+        table = np.where(agrees, np.array(gains, np.int64), np.array(others, np.int64))
+        for column, state in enumerate(states):
+            if state.way is Way.SHUFFLED and not is_writer:
                 shuffled = self._shuffle_ticks(self._shares[state.share]) * trips
                 for row, share in enumerate(touch.shares):
                     if share != state.share and self._fits_beside(state.share, share):
-                        column[row] = shuffled - saved
-            columns.append(column)
-        return np.array(columns, np.int64).T
+                        table[row, column] = shuffled - saved
+        return table
 
 
 def _kind(kernel: Kernel, items: Sequence[Candidate]) -> _Kind:

@@ -15,6 +15,7 @@ from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.device_access import DeviceAccess, VariablePart
 from spyrec.ir.kernel import Kernel
 from spyrec.ir.kernel_form import KernelForm, Rule
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 Division = tuple[int, ...]
 """Slices per variable of a kernel's form."""
@@ -50,8 +51,9 @@ class Walks:
         return (1 + sticks) * STICK_BYTES
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class DivisionSpace:
+class DivisionSpace(RemembersHash):
     """What decides which divisions of a kernel are legal.
 
     ``pinned``: (variables of one iteration dim, slices of that dim), for every dim where a pin says so.
@@ -110,28 +112,44 @@ def divisors(number: int) -> tuple[int, ...]:
 
 def division_space(kernel: Kernel, cores: int, span_limit_bytes: int) -> DivisionSpace:
     """Return the divisions among at most ``cores`` that a kernel with a form may have."""
-    form = kernel.placed
-    axes = tuple(_axis(kernel, form, index) for index in range(len(form.variables)))
+    folds = _Folds(kernel.rule, kernel.reduced, slides=kernel.window is not None)
+    return _division_space(kernel.placed, folds, kernel.pinned, cores, span_limit_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folds:
+    """What a kernel's rule and its ``reduced`` dims leave to be divided; ``slides``: whether it slides a window."""
+
+    rule: Rule
+    reduced: tuple[int, ...]
+    slides: bool
+
+
+@lru_cache(maxsize=4096)
+def _division_space(
+    form: KernelForm, folds: _Folds, pinned: tuple[int, ...], cores: int, span_limit_bytes: int
+) -> DivisionSpace:
+    axes = tuple(_axis(folds, form, index) for index in range(len(form.variables)))
     operands = tuple(_walks(form, operand) for operand in form.operands)
-    pinned = tuple((_variables_of(form, dim), slices) for dim, slices in enumerate(kernel.pinned))
-    return DivisionSpace(axes, operands, cores, span_limit_bytes, pinned)
+    pins = tuple((_variables_of(form, dim), slices) for dim, slices in enumerate(pinned))
+    return DivisionSpace(axes, operands, cores, span_limit_bytes, pins)
 
 
 def _variables_of(form: KernelForm, dim: int) -> tuple[int, ...]:
     return tuple(index for index, variable in enumerate(form.variables) if variable.dim == dim)
 
 
-def _axis(kernel: Kernel, form: KernelForm, index: int) -> Axis:
+def _axis(folds: _Folds, form: KernelForm, index: int) -> Axis:
     variable = form.variables[index]
     lanes = [operand.lane_extent for operand in form.operands if operand.lane == index]
-    if lanes and kernel.rule is Rule.CAST:  # both sides cover whole sticks of the wider one, a sparse side too
+    if lanes and folds.rule is Rule.CAST:  # both sides cover whole sticks of the wider one, a sparse side too
         lanes = [operand.lane_extent for operand in form.operands]
-    is_reduced = variable.dim in kernel.reduced
+    is_reduced = variable.dim in folds.reduced
     unit = max(lanes, default=1)
     pieces = -(-variable.size // unit)
-    if kernel.rule is Rule.RESTICKIFY and variable.size % unit:
+    if folds.rule is Rule.RESTICKIFY and variable.size % unit:
         pieces = 1
-    return Axis(pieces, unit, not is_reduced, is_reduced and kernel.window is None)
+    return Axis(pieces, unit, not is_reduced, is_reduced and not folds.slides)
 
 
 def _walks(form: KernelForm, operand: DeviceAccess) -> Walks:

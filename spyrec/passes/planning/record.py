@@ -56,7 +56,7 @@ def kernel_record(kernel: Kernel) -> UndividedRecord:
     aliases = tuple(names.index(name) for name in names)
     reduces = kernel.rule is Rule.REDUCTION or (kernel.rule is Rule.STATISTICS and bool(kernel.reduced))
     record = _kernel_record(kernel.placed, kernel.rule, kernel.op_func, reduces, aliases)
-    return replace(record, ring_bytes=_ring_bytes(kernel.placed, kernel.owners)) if kernel.owners else record
+    return _shuffling(record, kernel.placed, kernel.owners) if kernel.owners else record
 
 
 def simulated_us(kernel: Kernel, in_lx: AbstractSet[str], profile: TargetProfile) -> float:
@@ -189,11 +189,12 @@ class UndividedRecord(RemembersHash):
 
 
 @lru_cache(maxsize=4096)
-def _ring_bytes(form: KernelForm, owners: tuple[Owners, ...]) -> int:
+def _shuffling(record: UndividedRecord, form: KernelForm, owners: tuple[Owners, ...]) -> UndividedRecord:
+    """Return the record of a kernel with what it moves over the ring between the owners of its operands."""
     source, target = (share_of_owners(form, position, own) for position, own in enumerate(owners))
     assert source is not None, owners
     assert target is not None, owners
-    return moved_ring_bytes(source, target)
+    return replace(record, ring_bytes=moved_ring_bytes(source, target))
 
 
 @lru_cache(maxsize=4096)

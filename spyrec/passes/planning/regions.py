@@ -10,10 +10,12 @@ from spyrec.dataclass import dataclass
 from spyrec.ir.access import Access, Coordinate
 from spyrec.ir.device_layout import BufferLayout, Digit, device_layout_of
 from spyrec.ir.kernel import Kernel, KernelBuffer, Use
+from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 
 
+@remembers_hash
 @dataclass(frozen=True, slots=True)
-class BufferRegion:
+class BufferRegion(RemembersHash):
     """A box of a buffer: first index and extent per dim.
 
     ``loops``: the loops in each iteration of which it is another box, or another tile of the buffer, outermost first;
@@ -38,9 +40,13 @@ def region_of(buffer: KernelBuffer, kernel: Kernel, use: Use) -> BufferRegion:
 
 def whole_region(buffer: KernelBuffer) -> BufferRegion:
     """Return all of a buffer."""
-    shape = buffer.type.shape
+    return _whole(buffer.type.shape, buffer.home)
+
+
+@lru_cache(maxsize=1 << 14)
+def _whole(shape: tuple[int, ...], home: tuple[int, ...]) -> BufferRegion:
     still = (0,) * len(shape)
-    return BufferRegion(still, shape, buffer.home, (still,) * len(buffer.home))
+    return BufferRegion(still, shape, home, (still,) * len(home))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -321,11 +321,12 @@ class Names:
     def renamed(self, item: Residence) -> Residence:
         """Return a residence of the first program as one of the other."""
         buffer = self._graph.buffers[self._buffers[item.buffer]]
-        region = replace(item.region, loops=self._of_loops(item.region.loops))
+        region = item.region
+        region = replace(region, loops=self._of_loops(region.loops)) if region.loops else region
         if item.twin is None:
             return replace(item, buffer=buffer.name, name=buffer.name, region=region)
         twin = again(item.twin, item.buffer, buffer, self._graph)
-        twin = replace(twin, home=self._of_loops(twin.home))
+        twin = replace(twin, home=self._of_loops(twin.home)) if twin.home else twin
         self._twins[item.name] = twin.name
         assert item.copy is not None, "between a buffer and its twin is a copy"
         return replace(
@@ -390,7 +391,7 @@ def with_residences(graph: KernelGraph, kernels: Sequence[Kernel], chosen: Seque
     twins = {item.twin.name: item.twin for item in chosen if item.twin is not None}
     used = {use.buffer: graph.buffers[use.buffer] for kernel in kernels for use in kernel.uses}
     graph = replace(graph, buffers={**used, **twins})
-    inputs = {number: list(kernel.inputs) for number, kernel in enumerate(kernels)}
+    inputs: dict[int, Sequence[Use]] = {}
     result = list(kernels)
     before: dict[int, list[Kernel]] = {}
     after: dict[int, list[Kernel]] = {}
@@ -398,7 +399,8 @@ def with_residences(graph: KernelGraph, kernels: Sequence[Kernel], chosen: Seque
         if item.copy is None:
             continue
         for number in item.readers:
-            inputs[number] = [_twinned(use, item) for use in inputs[number]]
+            read = inputs.get(number, kernels[number].inputs)
+            inputs[number] = [_twinned(use, item) for use in read]
         if item.way is not Way.DRAINED:
             first = min(item.readers.union(*(other.readers for other in chosen if other.source == item.name)))
             place = start_of_loops(kernels, first, kernels[first].loops, len(item.copy.loops))
@@ -409,8 +411,8 @@ def with_residences(graph: KernelGraph, kernels: Sequence[Kernel], chosen: Seque
             after.setdefault(writer, []).append(item.copy)
     parts: list[Kernel] = []
     for number, kernel in enumerate(result):
-        read = replace(kernel, inputs=tuple(inputs[number]))
-        if read.uses != kernels[number].uses:
+        read = replace(kernel, inputs=tuple(inputs[number])) if number in inputs else kernel
+        if read is not kernels[number] and read.uses != kernels[number].uses:
             form = graph.form_of(read)
             assert not isinstance(form, Inexpressible), form.reason  # a twin is read by kernels that have a form then
             read = replace(read, form=form)

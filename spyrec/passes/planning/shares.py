@@ -116,10 +116,16 @@ def _cut(
             extents.append(extent // slices)
             walks.append(dim.variable)
     if not walks:
-        return Share(((),) * len(cores), ())
+        return _same_share(((),) * len(cores), ())
     along, nowhere = tuple(zip(*cores, strict=True)), (0,) * len(cores)
     columns = [nowhere if walk is None else along[walk] for walk in walks]
-    return Share(tuple(zip(*columns, strict=True)), tuple(extents))
+    return _same_share(tuple(zip(*columns, strict=True)), tuple(extents))
+
+
+@lru_cache(maxsize=1 << 14)
+def _same_share(slices: tuple[tuple[int, ...], ...], extents: tuple[int, ...]) -> Share:
+    """Return the one share of these slices, so that tables know it again without comparing it."""
+    return Share(slices, extents)
 
 
 def copy_division(copy: Kernel, position: int, share: Share) -> tuple[int, ...] | None:

@@ -279,16 +279,19 @@ def _steps(domains: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> list[_S
     steps: list[_Step] = []
     for variable in _order(domains, scopes):
         own = tuple([slot for slot in slots[variable] if not is_gone[slot]])
-        scope = (variable, *sorted({other for slot in own for other in of_slot[slot]} - {variable}))
-        place_of = {other: place for place, other in enumerate(scope)}
-        places = tuple([tuple([place_of[other] for other in of_slot[slot]]) for slot in own])
+        around = set[int]().union(*[of_slot[slot] for slot in own])
+        around.discard(variable)
+        scope = (variable, *sorted(around))
+        place_of = {other: place for place, other in enumerate(scope)}.__getitem__
+        places = tuple([tuple(map(place_of, of_slot[slot])) for slot in own])
         alike = tuple([domains[other] for other in scope]), places
-        if alike not in kinds:
-            kinds[alike] = _Kind(len(kinds), *alike, tuple(_mini_buckets(*alike)))
+        kind = kinds.get(alike)
+        if kind is None:
+            kind = kinds[alike] = _Kind(len(kinds), *alike, tuple(_mini_buckets(*alike)))
         for slot in own:
             is_gone[slot] = True
         messages: list[int] = []
-        for mini in kinds[alike].minis:
+        for mini in kind.minis:
             if mini.left:
                 left = tuple([scope[place] for place in mini.left])
                 for other in left:
@@ -296,7 +299,7 @@ def _steps(domains: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> list[_S
                 messages.append(len(of_slot))
                 of_slot.append(left)
                 is_gone.append(False)
-        steps.append(_Step(scope, own, tuple(messages), kinds[alike]))
+        steps.append(_Step(scope, own, tuple(messages), kind))
     return steps
 
 
@@ -313,8 +316,10 @@ def _order(domains: Sequence[int], scopes: Sequence[tuple[int, ...]]) -> Iterato
         yield variable
         around = neighbours[variable]
         for other in around:
-            neighbours[other] |= around - {other}
-            neighbours[other].discard(variable)
+            own = neighbours[other]
+            own |= around
+            own.discard(other)
+            own.discard(variable)
         for other in around:
             changed = _joined_size(other, neighbours, domains)
             if changed != sizes[other]:
@@ -478,7 +483,7 @@ def _aligned(
 def _without_variable(mini: _MiniBucket, members: Sequence[Table], lengths: Sequence[int]) -> Table:
     """Return the least of the sum of tables for each assignment of the variables that are left."""
     if not mini.sums:
-        return members[0].min(axis=mini.axes.index(0))
+        return np.minimum.reduce(members[0], mini.axes.index(0))
     joined = members[0]
     for count, (how, table) in enumerate(zip(mini.sums[:-1], members[1:-1], strict=True), 2):
         joined = np.add(*how.operands(joined, table, lengths)).reshape([lengths[place] for place in how.axes])
@@ -491,7 +496,7 @@ def _without_variable(mini: _MiniBucket, members: Sequence[Table], lengths: Sequ
 def _least_sum(left: Table, right: Table) -> Table:
     """Return the minimum of ``left + right`` along their first axis, large sums value by value: they stay in caches."""
     if left.size * right.size // max(left.shape[0], 1) < _LARGE:
-        return (left + right).min(axis=0)
+        return np.minimum.reduce(left + right, 0)
     least = left[0] + right[0]
     other = np.empty_like(least)
     for one, two in zip(left[1:], right[1:], strict=True):
@@ -507,8 +512,10 @@ def total_cost(values: Sequence[int], factors: Sequence[Factor]) -> int:
 def _neighbours(count: int, scopes: Sequence[tuple[int, ...]]) -> list[set[int]]:
     neighbours: list[set[int]] = [set() for _ in range(count)]
     for scope in scopes:
-        for variable in scope:
-            neighbours[variable] |= set(scope) - {variable}
+        for variable in scope if len(scope) > 1 else ():
+            neighbours[variable].update(scope)
+    for variable, around in enumerate(neighbours):
+        around.discard(variable)
     return neighbours
 
 
