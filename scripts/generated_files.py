@@ -1,7 +1,7 @@
 """Write the files that are generated, or check that they are fresh.
 
-``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, stubs, the public surface, golden bundles, what
-is said of August's bundles and what the READMEs show.
+``python scripts/generated_files.py`` rewrites schemas, pages of docs/ (ops, diagnostics), stubs, the public surface,
+golden bundles, what is said of August's bundles and what the READMEs show.
 ``--check`` rewrites nothing and names the texts that are stale (the last three are compared by ``make test``).
 """
 
@@ -16,6 +16,7 @@ from spyrec.bundle.manifest_json import bundle_schema
 from spyrec.bundle.spyrecode_schema import spyrecode_schema
 from spyrec.bundle.superdsc_schema import superdsc_schema
 from spyrec.codegen.opspec_json import opspec_schema
+from spyrec.diagnostics import explanations
 from spyrec.frontends.op_parameters import stub_text
 from spyrec.ir.op_docs import docs_page
 from spyrec.ir.schema import graph_schema
@@ -31,6 +32,7 @@ def _public_surface() -> str:
 
 
 TEXTS: dict[str, Callable[[], str]] = {
+    "docs/diagnostics.md": explanations.docs_page,
     "docs/ops.md": docs_page,
     "schemas/bundle.schema.json": bundle_schema,
     "schemas/graph.schema.json": graph_schema,
