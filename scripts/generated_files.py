@@ -1,7 +1,7 @@
 """Write the files that are generated, or check that they are fresh.
 
-``python scripts/generated_files.py`` rewrites schemas, docs/ops.md, stubs, the public surface, golden bundles, what
-is said of August's bundles and what the READMEs show.
+``python scripts/generated_files.py`` rewrites schemas, pages of docs/ (ops, passes, codes), stubs, the public surface,
+golden bundles, what is said of August's bundles and what the READMEs show.
 ``--check`` rewrites nothing and names the texts that are stale (the last three are compared by ``make test``).
 """
 
@@ -16,9 +16,11 @@ from spyrec.bundle.manifest_json import bundle_schema
 from spyrec.bundle.spyrecode_schema import spyrecode_schema
 from spyrec.bundle.superdsc_schema import superdsc_schema
 from spyrec.codegen.opspec_json import opspec_schema
+from spyrec.diagnostics import explanations
 from spyrec.frontends.op_parameters import stub_text
 from spyrec.ir.op_docs import docs_page
 from spyrec.ir.schema import graph_schema
+from spyrec.passes import pass_docs
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # scripts and examples are no installed packages
@@ -31,7 +33,9 @@ def _public_surface() -> str:
 
 
 TEXTS: dict[str, Callable[[], str]] = {
+    "docs/diagnostics.md": explanations.docs_page,
     "docs/ops.md": docs_page,
+    "docs/passes.md": pass_docs.docs_page,
     "schemas/bundle.schema.json": bundle_schema,
     "schemas/graph.schema.json": graph_schema,
     "schemas/opspec.schema.json": opspec_schema,

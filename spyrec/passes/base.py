@@ -118,6 +118,7 @@ class Pass(Generic[S, T]):
     """One pass: ``run`` is pure; a pass with nothing to do returns its argument.
 
     A pass that plans may return what refuses the plan: another choice of loops is then tried, or the error is raised.
+    ``options``: the fields of :class:`PipelineOptions` that it reads.  ``cost``: how its time grows.
     """
 
     name: str
@@ -125,3 +126,5 @@ class Pass(Generic[S, T]):
     requires: frozenset[Facet]
     establishes: frozenset[Facet]
     run: Callable[[S, PassContext], T]
+    options: tuple[str, ...] = ()
+    cost: str = "one walk over the graph"

@@ -16,7 +16,7 @@ from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.assign_addresses import assign_addresses
 from spyrec.passes.assign_layouts import assign_layouts
-from spyrec.passes.auto_tile import Plan, Tiled, auto_tile
+from spyrec.passes.auto_tile import MOST_PLANNED_KERNELS, MOST_PLANS, Plan, Tiled, auto_tile
 from spyrec.passes.base import Facet, Pass, PipelineOptions, Refused
 from spyrec.passes.canonicalize import canonicalize
 from spyrec.passes.decompose import decompose
@@ -40,6 +40,7 @@ CANONICALIZE = Pass(
     frozenset(),
     frozenset({Facet.NUMBERS_BOUND}),
     canonicalize,
+    cost="one walk over the nodes",
 )
 DECOMPOSE = Pass(
     "decompose",
@@ -47,6 +48,8 @@ DECOMPOSE = Pass(
     frozenset({Facet.NUMBERS_BOUND}),
     frozenset({Facet.DEVICE_OPS}),
     decompose,
+    options=("has_windows",),
+    cost="one walk over the nodes; a node becomes one to some dozens",
 )
 MASK_FOLDS = Pass(
     "mask-folds",
@@ -54,6 +57,7 @@ MASK_FOLDS = Pass(
     frozenset({Facet.DEVICE_OPS}),
     frozenset(),
     mask_folds,
+    cost="one walk over the nodes where a dim is symbolic, else nothing",
 )
 FORM_KERNELS = Pass(
     "form-kernels",
@@ -61,6 +65,7 @@ FORM_KERNELS = Pass(
     frozenset({Facet.DEVICE_OPS}),
     frozenset({Facet.KERNELS}),
     form_kernels,
+    cost="one walk over the nodes",
 )
 TILE_LOOPS = Pass(
     "tile-loops",
@@ -68,6 +73,8 @@ TILE_LOOPS = Pass(
     frozenset({Facet.KERNELS}),
     frozenset({Facet.LOOPS}),
     tile_loops,
+    options=("tile_groups", "spare_arguments", "target", "symbolic_args"),
+    cost="a few walks over the kernels inside of loops; without loops nothing",
 )
 ASSIGN_LAYOUTS = Pass(
     "assign-layouts",
@@ -75,6 +82,9 @@ ASSIGN_LAYOUTS = Pass(
     frozenset({Facet.KERNELS, Facet.LOOPS}),
     frozenset({Facet.LAYOUT}),
     assign_layouts,
+    options=("target", "fixed_io_layouts"),
+    cost="variable elimination over tables of the layouts that buffers may have: it grows with the kernels where few "
+    "buffers are read together, and faster where many are; copies are searched where an optimum needs them",
 )
 DIVIDE_WORK = Pass(
     "divide-work",
@@ -82,6 +92,8 @@ DIVIDE_WORK = Pass(
     frozenset({Facet.LAYOUT}),
     frozenset({Facet.DIVISION}),
     divide_work,
+    options=("target", "cores", "profile", "lx_planner", "has_shuffles", "divides_for_shuffles"),
+    cost="a dozen divisions of each kernel are timed, then variable elimination over those of neighbours",
 )
 GROUP_BUNDLES = Pass(
     "group-bundles",
@@ -89,6 +101,8 @@ GROUP_BUNDLES = Pass(
     frozenset({Facet.LAYOUT, Facet.DIVISION}),
     frozenset({Facet.PROGRAMS}),
     group_bundles,
+    options=("target", "symbolic_args"),
+    cost="one walk over the kernels for each place where a program may end",
 )
 PLACE_SCRATCHPAD = Pass(
     "place-scratchpad",
@@ -96,6 +110,8 @@ PLACE_SCRATCHPAD = Pass(
     frozenset({Facet.PROGRAMS, Facet.DIVISION}),
     frozenset({Facet.SCRATCHPAD}),
     place_scratchpad,
+    options=("target", "lx_planner", "has_shuffles", "profile"),
+    cost="a packing of each program: best-fit sorts tensors, cpsat searches within its limit of work",
 )
 ASSIGN_ADDRESSES = Pass(
     "assign-addresses",
@@ -103,6 +119,7 @@ ASSIGN_ADDRESSES = Pass(
     frozenset({Facet.PROGRAMS, Facet.SCRATCHPAD}),
     frozenset({Facet.PLACEMENT}),
     assign_addresses,
+    cost="a packing of each pool, 200,000 steps at most",
 )
 
 DEVICE_GRAPH: tuple[Pass[Graph, Graph], ...] = (CANONICALIZE, DECOMPOSE)
@@ -123,12 +140,17 @@ PLAN: tuple[AnyPass, ...] = (*LAY_OUT, *PLACE)
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A stage that runs its passes as often as it likes: ``run`` is given kernels, and what plans them with loops."""
+    """A stage that runs its passes as often as it likes: ``run`` is given kernels, and what plans them with loops.
+
+    ``options`` and ``cost`` as of a pass.
+    """
 
     name: str
     summary: str
     passes: tuple[AnyPass, ...]
     run: Callable[[KernelGraph, PipelineOptions, Plan], Tiled | Refused]
+    options: tuple[str, ...]
+    cost: str
 
 
 AUTO_TILE = Search(
@@ -136,6 +158,8 @@ AUTO_TILE = Search(
     "plan kernels; again, in loops of the compiler's choice, where tensors do not fit the scratchpads",
     PLAN,
     auto_tile,
+    ("auto_tile", "target", "cores", "lx_planner", "profile"),
+    f"a plan for every choice of loops: at most {MOST_PLANS}, of {MOST_PLANNED_KERNELS} kernels together",
 )
 
 COMPILE: tuple[AnyPass, ...] = (*FORM, *PLAN)

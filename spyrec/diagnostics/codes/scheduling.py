@@ -29,6 +29,16 @@ SCHEDULING: dict[str, Code] = {
         "best-fit is built in; omnimalloc needs the extra alloc, cpsat the extra solver.",
         hint="pip install 'spyrec[alloc]' or 'spyrec[solver]', or leave out --lx-planner",
     ),
+    "SPY0415": Code(
+        "option of a pass not understood",
+        "A pass takes the options that it lists, as --pass NAME=option:value,option:value.",
+        hint="`spyrec passes NAME` lists the options of a pass",
+    ),
+    "SPY0416": Code(
+        "pass before what it needs",
+        "A pass requires what other passes established before it; the text of a graph says what holds of it.",
+        hint="run the passes that establish it first: `spyrec passes` lists them in order",
+    ),
     "SPY0420": Code(
         "more tiles than elements",
         "Inside an outer loop over the same dim a loop has the elements of one of its tiles.",
