@@ -27,7 +27,7 @@ from spyrec.bundle.superdsc import Component, Operand, SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.validate import POOL_PARAMETER
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics import DiagnosticSink, Location, refuse
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, refuse
 from spyrec.emulator.geometry import OperandGeometry, describe
 from spyrec.emulator.resolve import (
     POOL,
@@ -56,6 +56,7 @@ class OperandReading:
     ``argument``: what is known of the tensor, if it is an argument, and ``base_address`` where it begins in a program
     with baked addresses.  ``geometry``: how the operand lies in its buffer.  ``memory``: ``argument``, ``pool``,
     ``program`` (memory that the program allocates), ``segment``, ``lx``, or ``symbol`` where only a call says it.
+    ``producer``: number of the operation that wrote it last, of what is no argument; ``None`` where none did.
     """
 
     operand: Operand
@@ -67,6 +68,7 @@ class OperandReading:
     base_address: int | None
     is_read: bool
     is_written: bool
+    producer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +127,13 @@ class ProgramReading:
 class BundleReading:
     """What a path holds: a bundle, or one SuperDSC (then there is no manifest, and one program of one operation).
 
-    ``manifest``: ``None`` where nobody says what the arguments are.
+    ``manifest``: ``None`` where nobody says what the arguments are.  ``warnings``: what the readers of the files say.
     """
 
     path: Path
     manifest: Manifest | None
     programs: tuple[ProgramReading, ...]
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def operations(self) -> tuple[OperationReading, ...]:
@@ -189,7 +192,7 @@ def read_files(files: BundleFiles, args: Path | None = None) -> BundleReading:
         assert program is not None, "errors were raised"
         found.append(_Reader(program, manifest, step, number, count).read())
         count += len(found[-1].operations)
-    return BundleReading(files.root, manifest, tuple(found))
+    return BundleReading(files.root, manifest, tuple(found), tuple(sink.diagnostics))
 
 
 def _manifest_of(files: BundleFiles, args: Path | None) -> Manifest | None:
@@ -260,6 +263,7 @@ class _Held:
     first: int
     past: int
     name: str
+    producer: int | None = None
 
 
 @dataclass(slots=True)
@@ -343,18 +347,29 @@ class _Reader:
             known = entry if entry is not None and entry.device_size else None
             geometry = describe(superdsc, operand, known)
             is_read, is_written = _uses(superdsc, position)
+            producer = None
             if entry is not None:
                 name = entry.name
             else:
-                held = _held_bytes(geometry, places, base)
-                name = self.holder(held)
+                held = self.holder(_held_bytes(geometry, places, base))
                 if is_written:
-                    name = f"result of {number}" if figures is None else figures.output
-                    written.append(replace(held, name=name))
+                    made = f"result of {number}" if figures is None else figures.output
+                    held = replace(_held_bytes(geometry, places, base), name=made, producer=number)
+                    written.append(held)
+                name, producer = held.name, held.producer
             argument = None if base is None else self.arguments.get(base)
             address = None if known is None else known.baked_base
             reading = OperandReading(
-                operand, name, _memory(operand, base), places, argument, geometry, address, is_read, is_written
+                operand,
+                name,
+                _memory(operand, base),
+                places,
+                argument,
+                geometry,
+                address,
+                is_read,
+                is_written,
+                producer,
             )
             operands.append(reading)
         for new in written:
@@ -362,14 +377,12 @@ class _Reader:
             self.held.append(new)
         return OperationReading(number, place, call, tuple(operands), figures)
 
-    def holder(self, wanted: _Held) -> str:
+    def holder(self, wanted: _Held) -> _Held:
+        """Return what bytes hold: what was written where they begin, else the last of what they have a part of."""
         for item in reversed(self.held):
             if item.base == wanted.base and item.first <= wanted.first < item.past:
-                return item.name
-        for item in reversed(self.held):
-            if _overlap(item, wanted):
-                return item.name
-        return wanted.name
+                return item
+        return next((item for item in reversed(self.held) if _overlap(item, wanted)), wanted)
 
 
 def _held_bytes(geometry: OperandGeometry, places: Sequence[AddressPlace], base: int | None) -> _Held:
