@@ -25,6 +25,7 @@ from spyrec.bundle.entry_directory import SharedConstants, entry_file, is_entrie
 from spyrec.bundle.foreign import manifest_of_table
 from spyrec.bundle.image_table import ImageTable, table_of
 from spyrec.bundle.json_cursor import attempt
+from spyrec.bundle.known_texts import READ_SUPERDSCS, AlikeTexts
 from spyrec.bundle.launch_artifacts import LaunchArtifacts, steps_by_program
 from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest import Manifest
@@ -38,6 +39,7 @@ from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_derived import STRICT
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.validate import check_manifest, check_program, check_tables
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.layout.conversion_table import DataConversionInfo
@@ -144,17 +146,38 @@ def read_device_program(files: BundleFiles, directory: str, sink: DiagnosticSink
     program = attempt(sink, lambda: parse_program(files.read(mlir, MAX_PROGRAM_BYTES), files.display(mlir)))
     if program is None:
         return None
+    reader = _SuperDscReader(files, Location(files.display(mlir)), sink, AlikeTexts())
     superdscs: dict[str, SuperDsc] = {}
-    where = Location(files.display(mlir))
     for name in dict.fromkeys(call.sdsc_filename for call in executes(program.body)):
-        dsc = attempt(sink, lambda name=name: _read_superdsc(files, prefix + name, where, sink))
+        dsc = attempt(sink, lambda name=name: reader.read(prefix + name))
         if dsc is not None:
             superdscs[name] = dsc
     return DeviceProgram(directory, program, superdscs)
 
 
-def _read_superdsc(files: BundleFiles, name: str, mentioned_at: Location, sink: DiagnosticSink) -> SuperDsc:
-    return parse_superdsc(files.read(name, MAX_JSON_BYTES, mentioned_at), files.display(name), sink)
+@dataclass(frozen=True, slots=True)
+class _SuperDscReader:
+    """Reads the SuperDSCs of one program; ``alike``: those that others differ from in numbers of names alone."""
+
+    files: BundleFiles
+    mentioned_at: Location
+    sink: DiagnosticSink
+    alike: AlikeTexts
+
+    def read(self, name: str) -> SuperDsc:
+        text = self.files.read(name, MAX_JSON_BYTES, self.mentioned_at)
+        dsc = READ_SUPERDSCS.find(text)
+        if dsc is not None:
+            return dsc
+        dsc = self.alike.find(text)
+        if dsc is not None:
+            READ_SUPERDSCS.remember(text, dsc)
+            return dsc
+        told = len(self.sink.diagnostics)
+        dsc = parse_superdsc(text, self.files.display(name), self.sink)
+        if len(self.sink.diagnostics) == told:
+            self.alike.remember(text, dsc)
+        return dsc
 
 
 def _read_artifacts(

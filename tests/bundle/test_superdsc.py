@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spyrec.bundle.known_texts import AlikeTexts
 from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.bundle.superdsc_reader import from_json, parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes, to_json
@@ -50,6 +52,33 @@ def test_reading_and_writing_a_real_file_gives_its_bytes_without_a_warning(path:
     assert to_json(dsc) == json.loads(content)
     assert sink.diagnostics == []
     assert dsc.file_name == path.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_text_with_another_number_and_other_symbols_is_read_from_one_like_it(path: Path) -> None:
+    text = path.read_bytes()
+    known = AlikeTexts()
+    known.remember(text, parse_superdsc(text))
+    other = re.sub(rb'": "-(\d+)"', lambda found: b'": "-%d"' % (int(found[1]) * 3 % 997 + 1), text)
+    other = re.sub(rb'^\{\s*"\d+_', b'{"41_', other)
+    found = known.find(other)
+    assert found == parse_superdsc(other)
+    assert found is not None
+    assert found.index == 41
+
+
+def test_a_text_that_differs_in_more_is_read_by_itself() -> None:
+    text = (EXAMPLES / "add_symbolic" / "sdsc_0.json").read_bytes()
+    known = AlikeTexts()
+    known.remember(text, parse_superdsc(text))
+    for change in ((b'"-1"', b'"7"'), (b'"scale_": [\n', b'"scale_": [ \n'), (b"sfp", b"pt"), (b"0_add", b"0_sub")):
+        other = text.replace(*change)
+        assert other != text
+        assert known.find(other) is None
+    stray = text.replace(b'"prev_": ""', b'"prev_": "-5"', 1)
+    strays = AlikeTexts()
+    strays.remember(stray, parse_superdsc(text))
+    assert strays.find(stray) is None, "a number that is no symbol would be taken for one"
 
 
 def test_all_examples_are_there() -> None:

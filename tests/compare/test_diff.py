@@ -148,9 +148,15 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
 
     edit(pair[1] / "sdsc_0.json", change)
     assert main(["diff", left, right, "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {
+    found = json.loads(capsys.readouterr().out)
+    first, warned = found.pop("changes")
+    assert (first["topic"], first["what"]) == ("divisions", "mb is in 16 parts instead of 32, in 0 add")
+    assert warned["topic"] == "files"  # and what the file repeats of its slices is wrong now
+    assert found == {
         "format": "spyrec.diff/1",
         "equal": False,
+        "semantic": False,
+        "topics": {"divisions": 1, "files": 1},
         "files": {"sdsc_0.json": 1},
         "differences": [
             {
@@ -163,11 +169,47 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
         ],
     }
     assert main(["diff", left, right, "--stat"]) == 1
-    assert capsys.readouterr().out == "     1  sdsc_0.json\n1 difference in 1 file\n"
+    assert capsys.readouterr().out == ("     1  divisions\n     1  sdsc_0.json\n1 difference in 1 file\n")
     assert main(["diff", left, right]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == ["sdsc_0.json  /0_add/numWkSlicesPerDim_/mb", "  - 32", "  + 16"]
+    assert lines[:2] == ["divisions", "  mb is in 16 parts instead of 32, in 0 add"]
+    place = lines.index("")
+    assert lines[place + 1 : place + 4] == ["sdsc_0.json  /0_add/numWkSlicesPerDim_/mb", "  - 32", "  + 16"]
+    (pair[1] / "sdsc_0.json").write_text("{")
+    assert main(["diff", left, right]) == 1
+    assert capsys.readouterr().out.startswith("what changed cannot be told in words: ")
+    assert main(["diff", left, right, "--semantic"]) == 1
+    assert "SPY0102" in capsys.readouterr().err
     assert main(["diff", left, "absent"]) == 2
+
+
+def test_words_come_first_and_the_same_in_meaning_is_said(
+    pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    left, right = pair
+
+    def rename(content: Json) -> None:
+        content["7_add"] = content.pop("0_add")
+
+    edit(right / "sdsc_0.json", rename)
+    assert main(["diff", str(left), str(right)]) == 1
+    assert capsys.readouterr().out.startswith(
+        "the same in meaning: names, numbers of files and repeated fields differ\n\n"
+    )
+    assert main(["diff", str(left), str(right), "--semantic"]) == 0
+    assert capsys.readouterr().out == "no differences in meaning\n"
+
+    def shift(content: Json) -> None:
+        node = content["7_add"]["dscs_"][0]["add"]["scheduleTree_"][1]
+        node["startAddressCoreCorelet_"]["data_"]["[3, 0, 0]"] = str(17179869184 + 3 * 4096 + 4096)
+
+    edit(right / "sdsc_0.json", shift)
+    assert main(["diff", str(left), str(right), "--semantic"]) == 1
+    said = ["addresses", "  t1 starts 4,096 bytes later on core 3, in 0 add", "1 change in meaning"]
+    assert capsys.readouterr().out.splitlines() == said
+    assert main(["diff", str(left), str(right), "--stat", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["topics"], "changes" in found) == ({"addresses": 1}, False)
 
 
 @pytest.fixture

@@ -43,6 +43,20 @@ def code_of(caught: pytest.ExceptionInfo[SpyrecError]) -> str:
 
 @settings(max_examples=80)
 @given(layouts())
+def test_host_indices_of_many_elements_are_those_of_each(layout: DeviceLayout) -> None:
+    count = min(math.prod(layout.device_size), 4096)
+    offsets = np.unique(np.linspace(0, math.prod(layout.device_size) - 1, count, dtype=np.int64))
+    indices, is_element = layout.host_indices(offsets)
+    for offset, index, is_any in zip(offsets.tolist(), indices.tolist(), is_element.tolist(), strict=True):
+        coordinate: list[int] = []
+        for stride in layout.device_strides():
+            place, offset = divmod(offset, stride)
+            coordinate.append(place)
+        wanted = layout.host_index(coordinate)
+        assert (tuple(index) if is_any else None) == wanted
+
+
+@given(layouts())
 def test_elements_and_valid_lanes_are_in_bijection_and_obey_the_identity(layout: DeviceLayout) -> None:
     mask = layout.valid_lane_mask()
     assert mask.shape == layout.device_size

@@ -45,4 +45,11 @@ COMPARING: dict[str, Code] = {
         "MLIR's own parser and verifier do not accept the generic form.",
         hint="put the program right where MLIR points",
     ),
+    # 0830-0839 the verbs inspect and diff
+    "SPY0830": Code(
+        "no such operation or core",
+        "inspect shows an operation by its number, its file, its function or a tensor that it writes, and what a core "
+        "does of it. The bundle has none of that name, or no core of that number takes part.",
+        hint="leave out the name: all operations are listed with theirs",
+    ),
 }

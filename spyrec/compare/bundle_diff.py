@@ -1,0 +1,47 @@
+"""Two bundle directories beside each other: what changed in words, and every place that differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spyrec.compare.changes import Change
+from spyrec.compare.diff import Difference, diff_bundles
+from spyrec.compare.semantic_diff import changes_of
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import SpyrecError
+
+
+@dataclass(frozen=True, slots=True)
+class BundleDiff:
+    """What differs.  ``is_semantic``: only ``changes`` count, and ``differences`` were not looked for.
+
+    ``untold``: why there are no words for it; a damaged bundle is still compared place by place.
+    """
+
+    changes: tuple[Change, ...]
+    differences: tuple[Difference, ...]
+    is_semantic: bool
+    untold: str | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the bundles are not the same."""
+        return bool(self.changes if self.is_semantic else self.differences)
+
+
+def diff_directories(left: Path, right: Path, *, is_semantic: bool = False) -> BundleDiff:
+    """Compare two bundles; the words are looked for where places differ, or where only they count.
+
+    Errors: as :func:`spyrec.compare.diff.diff_bundles`, and with ``is_semantic`` as
+    :func:`spyrec.compare.semantic_diff.changes_of`.
+    """
+    if is_semantic:
+        return BundleDiff(tuple(changes_of(left, right)), (), is_semantic=True)
+    differences = tuple(diff_bundles(left, right))
+    if not differences:
+        return BundleDiff((), (), is_semantic=False)
+    try:
+        return BundleDiff(tuple(changes_of(left, right)), differences, is_semantic=False)
+    except SpyrecError as error:
+        first = error.diagnostics[0]
+        return BundleDiff((), differences, is_semantic=False, untold=f"{first.message} ({first.code})")
