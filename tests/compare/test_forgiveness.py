@@ -327,3 +327,17 @@ def test_elsewhere_a_gate_is_held_to_its_digits(op: str, near: float, factor: fl
     got[place] *= factor
     report = check_outputs(read_graph_data(graph), {"x0": x}, {"y": got})["y"]
     assert (report.failed_elements, report.worst.index) == (1, (place,))
+
+
+@pytest.mark.parametrize("op", ["addcmul", "addcdiv"])
+def test_half_a_term_beyond_float32_is_a_number(op: str) -> None:
+    """PyTorch multiplies by ``value`` first; a term that is halved after it has overflowed stays an infinity."""
+    left, right = np.full((1, 64), 2e19, np.float32), np.full((1, 64), 2e19 if op == "addcmul" else 5e-20, np.float32)
+    builder = spyrec.GraphBuilder("g")
+    x, one, other = (builder.input(name, (1, 64), "float32") for name in ("x", "one", "other"))
+    builder.output(getattr(builder, op)(x, one, other, value=0.5, name="y"))
+    given = {"x": np.zeros((1, 64), np.float32), "one": left, "other": right}
+    found = spyrec.run(spyrec.compile(builder), given, spyrec.RunOptions(check=True))
+    np.testing.assert_allclose(found.outputs["y"], np.full((1, 64), 2e38), rtol=1e-6)
+    assert found.check is not None
+    assert found.check["y"].ok
