@@ -199,7 +199,7 @@ class Model:
             if keys.get(name) in known:
                 self._state[keys[name]] = np.array(array)
         for result, name in bundle.manifest.updates.items():
-            self._state[keys[name]] = found.outputs[result]
+            self._state[keys[name]] = np.array(found.outputs[result])
 
     def close(self) -> None:
         """Give the device back after the call that it is at; a second time does nothing."""

@@ -482,11 +482,16 @@ class BundleRun:
         return found
 
     def _held_on_host(self, result: str, name: str, given: _Given) -> HostArray | None:
-        """Return a result that is no tensor of the device: of a step of the host, an input or a constant."""
-        if self._host is None or name in self._places:
+        """Return a result that is no tensor of the device: of a step of the host, an input, a constant, or empty."""
+        if name in self._places:
             return None
         if result in self._on_host:
             return self._on_host[result]
+        argument = self._arguments[name]
+        if argument.dtype is not None and 0 in given.shapes[name]:
+            return np.empty(given.shapes[name], argument.dtype.carrier)
+        if self._host is None:
+            return None
         return np.array(given.inputs[result] if result in given.inputs else self._host.constant(result))
 
     # --- host copies ------------------------------------------------------------------------------------------------
@@ -517,7 +522,9 @@ class BundleRun:
                 continue
             held = self._held_on_host(result, name, given)
             if held is not None:
-                outputs[result] = held
+                others = (*given.inputs.values(), *outputs.values())
+                is_shared = any(np.may_share_memory(held, other) for other in others)
+                outputs[result] = np.array(held) if is_shared else held
                 continue
             form = given.forms.get(name) if name in self._places else None  # a constant lies as compiled
             layout, place = None if form is None else form.layout, self._place_of(name)
@@ -530,10 +537,12 @@ class BundleRun:
         return outputs
 
     def _names_on_device(self) -> set[str]:
-        """What the plan binds or the caller gets back; the rest (an unused input) never leaves the host."""
+        """What the plan binds or the caller gets back; the rest (an unused or empty input) never leaves the host."""
         manifest = self._manifest
         used = {name for step in manifest.plan for name in step.arguments}
-        return used if manifest.host_steps else used | {name for _, name in manifest.outputs}
+        if manifest.host_steps:
+            return used
+        return used | {name for _, name in manifest.outputs if argument_size_bytes(self._arguments[name])}
 
     def _size_bytes(self, given: _Given, name: str) -> int:
         form = given.forms.get(name)

@@ -260,7 +260,7 @@ class RunState:
             item = self._results.get(result)
             if item is not None and item.name != name:
                 self._memory.change_sides(self._inputs[name])
-            self._hold(name, host[result] if item is None else None)
+            self._hold(name, np.array(host[result]) if item is None else None)  # the caller has the result itself
 
     def _hold(self, name: str, array: HostArray | None) -> None:
         """Let state be what the host has, or where that is nothing, what lies in the input's memory."""

@@ -15,6 +15,7 @@ from spyrec.compare.check import check_outputs
 from spyrec.compare.verdict import OutputCase
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
+from spyrec.ir.numbers import decode, encode
 from spyrec.ir.opdef import OpKind, catalogue
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.reader import read_graph_data
@@ -327,3 +328,40 @@ def test_elsewhere_a_gate_is_held_to_its_digits(op: str, near: float, factor: fl
     got[place] *= factor
     report = check_outputs(read_graph_data(graph), {"x0": x}, {"y": got})["y"]
     assert (report.failed_elements, report.worst.index) == (1, (place,))
+
+
+@pytest.mark.parametrize("op", ["addcmul", "addcdiv"])
+def test_half_a_term_beyond_float32_is_a_number(op: str) -> None:
+    """PyTorch multiplies by ``value`` first; a term that is halved after it has overflowed stays an infinity."""
+    left, right = np.full((1, 64), 2e19, np.float32), np.full((1, 64), 2e19 if op == "addcmul" else 5e-20, np.float32)
+    builder = spyrec.GraphBuilder("g")
+    x, one, other = (builder.input(name, (1, 64), "float32") for name in ("x", "one", "other"))
+    builder.output(getattr(builder, op)(x, one, other, value=0.5, name="y"))
+    given = {"x": np.zeros((1, 64), np.float32), "one": left, "other": right}
+    found = spyrec.run(spyrec.compile(builder), given, spyrec.RunOptions(check=True))
+    assert (np.abs(np.asarray(found.outputs["y"], np.float64) / 2e38 - 1) < 1e-6).all()
+    assert found.check is not None
+    assert found.check["y"].ok
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "size", "result", "is_forgiven"),
+    [
+        ("norm", "float32", 1e20, np.inf, True),
+        ("norm", "float32", 1e-24, 0.0, True),
+        ("rms_norm", "float32", 1e20, 0.0, False),
+        ("rms_norm", "bfloat16", 2.0**17, 0.0, False),
+    ],
+)
+def test_squares_that_leave_the_format_do_what_the_page_of_ops_says(
+    op: str, dtype: str, size: float, result: float, is_forgiven: bool
+) -> None:
+    builder = spyrec.GraphBuilder("g")
+    x = builder.input("x", (2, 64), dtype)
+    builder.output(builder.norm(x, dim=[1]) if op == "norm" else builder.rms_norm(x, normalized_shape=[64]))
+    given = encode(np.full((2, 64), size), DType(dtype))
+    found = spyrec.run(spyrec.compile(builder), {"x": given}, spyrec.RunOptions(check=True))
+    assert found.check is not None
+    ((name, report),) = found.check.items()
+    assert (decode(found.outputs[name], DType(dtype)) == result).all()
+    assert report.ok is is_forgiven

@@ -359,3 +359,41 @@ def test_what_was_decoded_of_an_input_is_void_when_the_next_call_copies_another_
             alone = spyrec.run(bundle, {"x": x, "w": weights[number], "v": v}).outputs
             found = model(x=x, w=weights[number], v=v)
             assert all(np.array_equal(found[name], alone[name]) for name in alone)
+
+
+def _adding(dtype: str, **layouts: object) -> dict[str, object]:
+    """Return a graph that counts its calls in an input that results replace."""
+    layout = {name: {"layout": {"dim_order": order}} for name, order in layouts.items()}
+    return {
+        "format": "spyrec.graph/1",
+        "name": "adding",
+        "inputs": [{"name": "s", "shape": [128, 64], "dtype": dtype, **layout.get("s", {})}],
+        "nodes": [{"name": "n", "op": "add", "inputs": ["s", 1], **layout.get("n", {})}],
+        "outputs": ["n"],
+        "updates": {"n": "s"},
+    }
+
+
+@pytest.mark.parametrize("sanitize", [None, "all"])
+@pytest.mark.parametrize(
+    "graph",
+    [_adding("int64"), _adding("float16"), _adding("float16", s=[1, 0], n=[0, 1])],
+    ids=("host", "device", "layouts"),
+)
+def test_what_a_caller_writes_into_arrays_changes_no_state(graph: dict[str, object], sanitize: str | None) -> None:
+    with spyrec.load(spyrec.compile(graph), spyrec.RunOptions(sanitize=sanitize)) as model:
+        given = np.zeros((128, 64), "int64" if "int64" in str(graph) else "float16")
+        found = model(s=given)["n"]
+        given[:], found[:] = 50, 99
+        np.testing.assert_array_equal(model()["n"], np.full((128, 64), 2))
+
+
+def test_outputs_of_the_host_share_memory_with_nothing() -> None:
+    builder = spyrec.GraphBuilder("g")
+    s = builder.input("s", (2,), "int64")
+    same = builder.flip(s, dims=[], name="same")
+    builder.output(same, builder.reshape(same, shape=[1, 2], name="wide"), s)
+    given = np.arange(2)
+    with spyrec.load(spyrec.compile(builder)) as model:
+        found = [given, *model(s=given).values()]
+    assert not any(np.may_share_memory(a, b) for place, a in enumerate(found) for b in found[:place])

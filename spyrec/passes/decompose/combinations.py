@@ -27,13 +27,17 @@ def _lerp(builder: NodeBuilder) -> str:
 
 
 def _added(builder: NodeBuilder) -> str:
-    """``--> input + value tensor1 tensor2``, or with the quotient."""
+    """``--> input + (value tensor1) tensor2``, or with the quotient.
+
+    In PyTorch's order: half a product that overflows is a number, and the product of half a factor is.
+    """
     attributes = builder.node.attributes
     assert isinstance(attributes, ValueAttributes)
     single = Steps(builder, DType.FLOAT32)
     added, left, right = (single.taken(operand) for operand in builder.node.inputs)
-    term = single.mul(left, right) if builder.node.op == "addcmul" else single.div(left, right)
-    result = single.add(added, single.mul(term, attributes.value))
+    scaled = single.mul(left, attributes.value)
+    term = single.mul(scaled, right) if builder.node.op == "addcmul" else single.div(scaled, right)
+    result = single.add(added, term)
     return single.given(result, builder.type_of(builder.node.output).dtype)
 
 

@@ -284,19 +284,23 @@ class ExecutionPlan:
         manifest = bundle.manifest
         self.name = manifest.name
         self.tensors = PlanTensors(bundle)
+        used = {name for step in manifest.plan for name in step.arguments}
         arguments = {
             item.name: job_argument(item, manifest.symbolic_dims, argument_size_bytes(item))
             for item in manifest.arguments
-            if item.arg_index is not None or not manifest.host_steps  # what the host alone has comes to no device
+            # what the host alone has comes to no device, and what has no elements has no place there
+            if (item.arg_index is not None or not manifest.host_steps)
+            and (item.name in used or argument_size_bytes(item))
         }
-        used = {name for step in manifest.plan for name in step.arguments}
         roles = {name: item.role for name, item in arguments.items()}
         names = dict.fromkeys([*manifest.inputs, *(name for _, name in manifest.outputs)])
         if manifest.host_steps:
             # tensors that live while the host computes are the run's, as inputs and outputs are
             names |= {name: None for name, role in roles.items() if role is Role.INTERMEDIATE}
             names = {name: None for name in names if name in used}
-        self.signature = tuple(arguments[name] for name in names if roles[name] is not Role.CONSTANT)
+        self.signature = tuple(
+            arguments[name] for name in names if name in arguments and roles[name] is not Role.CONSTANT
+        )
         self.intermediates = tuple(
             item for name, item in arguments.items() if item.role is Role.INTERMEDIATE and name in used - names.keys()
         )
