@@ -145,8 +145,10 @@ class _Crowd:
         placed = np.flatnonzero(self._neighbours.meets(member) & (self.starts != _NOWHERE))
         if not placed.size:
             return []
-        starts = self.starts[placed]
-        lows, highs = np.sort(starts - below), np.sort(starts + self._sizes[placed] - 1)
+        starts, sizes = np.sort(self.starts[placed]), self._sizes[placed]
+        are_alike = bool((sizes == sizes[0]).all())  # nearly always, and to sort is what takes the time
+        lows = starts - below
+        highs = starts + sizes[0] - 1 if are_alike else np.sort(self.starts[placed] + sizes - 1)
         # there is a gap below the k-th lowest begin where k ranges have ended before it
         cuts = np.flatnonzero(lows[1:] > highs[:-1] + 1)
         begins, ends = (lows[0], *lows[cuts + 1]), (*highs[cuts], highs[-1])
