@@ -15,9 +15,12 @@ from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES
 
 Bytes = npt.NDArray[np.uint8]
 
-_RECYCLED_BYTES = 1 << 19
+_RECYCLED_BYTES = 1 << 25
 _MOST_RECYCLED = 128
-"""Emulated bytes of a block, and how many blocks, whose memory may wait for the next one at their address."""
+_MOST_RECYCLED_BYTES = 1 << 26
+"""Emulated bytes of a block, how many blocks, and bytes of all, whose memory may wait for a block at their address.
+
+A pool of megabytes that every launch takes anew would be zeros of the system page by page, before it is poisoned."""
 
 OWN_MEMORY_BASE = (DATA_SEGMENTS + 1) * SEGMENT_BYTES
 """Where memory of the programs' own lies: behind the segments, where no tensor can be."""
@@ -28,8 +31,9 @@ class AttachedMemory(DeviceMemory):
 
     Any thread may call it.  ``expansion`` emulated bytes stand for each device byte.
 
-    A small block gets the memory of the last one that lay at its address, poisoned like new: then a launch that comes
-    again finds its operands where they were, and what it prepared is good (``prepared_launch``).
+    A block gets the memory of the last one that lay at its address, poisoned like new, unless that is too large to be
+    kept: then a launch that comes again finds its operands where they were, and what it prepared is good
+    (``prepared_launch``).
     """
 
     def __init__(self, expansion: int = 1) -> None:
@@ -39,6 +43,7 @@ class AttachedMemory(DeviceMemory):
         self._blocks: dict[int, tuple[int, Bytes | None]] = {}
         self._origins: dict[int, int] = {}
         self._recycled: dict[int, Bytes] = {}  # by address, those that ended longest ago first
+        self._recycled_bytes = 0
         self._touched: dict[tuple[int, int], None] = {}  # in the order of the writes, each range once
         self._lock = threading.RLock()
 
@@ -153,14 +158,21 @@ class AttachedMemory(DeviceMemory):
         """Keep the memory of a block that ends for the next one at its address."""
         if len(memory) > _RECYCLED_BYTES:
             return
-        self._recycled.pop(address, None)  # the latest go last
-        self._recycled[address] = memory
-        while len(self._recycled) > _MOST_RECYCLED:
-            self._recycled.pop(next(iter(self._recycled)), None)
+        self._take_recycled(address)
+        self._recycled[address] = memory  # the latest go last
+        self._recycled_bytes += len(memory)
+        while len(self._recycled) > _MOST_RECYCLED or self._recycled_bytes > _MOST_RECYCLED_BYTES:
+            self._take_recycled(next(iter(self._recycled)))
+
+    def _take_recycled(self, address: int) -> Bytes | None:
+        """Return the memory that waits for the next block at an address, which it does not any more."""
+        memory = self._recycled.pop(address, None)
+        self._recycled_bytes -= 0 if memory is None else len(memory)
+        return memory
 
     def _fresh(self, address: int, size_bytes: int) -> Bytes:
         """Return memory that nobody else has: that of the last block here, unless the host still holds a view of it."""
-        recycled = self._recycled.pop(address, None)
+        recycled = self._take_recycled(address)
         if recycled is not None and len(recycled) == size_bytes and _views_of(recycled) == 1:
             return recycled
         return backed(size_bytes)

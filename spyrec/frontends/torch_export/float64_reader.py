@@ -21,7 +21,7 @@ from spyrec.frontends.model_import.source_graph import HostArray, Weights
 from spyrec.frontends.torch_export.archive import Archive, read_archive
 from spyrec.frontends.torch_export.named_arrays import read_arrays, write_arrays
 from spyrec.frontends.torch_export.reader import give_buffers_room
-from spyrec.frontends.torch_export.walk import functional, place_of
+from spyrec.frontends.torch_export.walk import functional, own_names, place_of
 from spyrec.ir.numbers import decode
 
 if TYPE_CHECKING:
@@ -42,12 +42,16 @@ def main(stripped: str, original: str, given: str, found: str) -> int:
     archive = read_archive(Path(original))
     program = torch.export.load(stripped)
     give_buffers_room(program)
-    program = functional(program, {})  # what it changes is a result
-    inputs = _inputs(program, read_arrays(Path(given)), _samples(archive), archive.weights())
+    loaded, program = program, functional(program, {})  # what it changes is a result
+    names = own_names(loaded, program)
+    inputs = _inputs(program, names, read_arrays(Path(given)), _samples(archive), archive.weights())
     torch.set_default_dtype(torch.float64)  # of what the program makes without saying a dtype
     with torch.no_grad():
         results, modules = _computed(program, list(inputs.values()))
-    arrays = {**dict(_named(program, inputs, results)), **{f"mod {name}": item for name, item in modules.items()}}
+    arrays = {
+        **dict(_named(program, names, inputs, results)),
+        **{f"mod {name}": item for name, item in modules.items()},
+    }
     write_arrays(Path(found), arrays)
     return 0
 
@@ -67,7 +71,11 @@ def _samples(archive: Archive) -> list[object]:
 
 
 def _inputs(
-    program: ExportedProgram, given: Mapping[str, HostArray], samples: Sequence[object], weights: Weights
+    program: ExportedProgram,
+    names: Mapping[str, str],
+    given: Mapping[str, HostArray],
+    samples: Sequence[object],
+    weights: Weights,
 ) -> dict[str, object]:
     """Return what the program is called with, by placeholder, in order."""
     import torch
@@ -77,7 +85,7 @@ def _inputs(
     leaves = dict(zip(users, samples, strict=True)) if len(users) == len(samples) else {}
     found: dict[str, object] = {}
     for spec in specs:
-        name = spec.arg.name
+        name = names.get(spec.arg.name, spec.arg.name)
         if name in given:
             found[name] = torch.from_numpy(given[name])
         elif spec.kind.name != "USER_INPUT":
@@ -128,12 +136,12 @@ def _wide_dtype(value: object) -> object:
 
 
 def _named(
-    program: ExportedProgram, inputs: Mapping[str, object], results: Sequence[object]
+    program: ExportedProgram, names: Mapping[str, str], inputs: Mapping[str, object], results: Sequence[object]
 ) -> Iterator[tuple[str, HostArray]]:
     import torch
 
     signature = program.graph_signature
-    placeholders = {spec.target: spec.arg.name for spec in signature.input_specs}
+    placeholders = {spec.target: names.get(spec.arg.name, spec.arg.name) for spec in signature.input_specs}
     number = 0
     changed: set[str] = set()
     for spec, result in zip(signature.output_specs, results, strict=True):

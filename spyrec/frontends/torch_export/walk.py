@@ -44,7 +44,8 @@ def walk(program: ExportedProgram, bound: Mapping[str, int | None], kept: Collec
     do the others.  The only dim of a program that has lost its name, as a file has, takes the one that is given.
     ``kept``: operations, ``namespace.name``, that are not taken apart whatever the catalogue has.
     """
-    return walk_decomposed(decomposed(program, kept), bound)
+    made = decomposed(program, kept)
+    return _Walk(made, bound, own_names(program, made)).program()
 
 
 def walk_decomposed(program: ExportedProgram, bound: Mapping[str, int | None]) -> TracedProgram:
@@ -69,9 +70,29 @@ def functional(program: ExportedProgram, table: MutableMapping[object, object]) 
     return write_out(without_wrong_assertions(program).run_decompositions(table))
 
 
+def own_names(program: ExportedProgram, made: ExportedProgram) -> dict[str, str]:
+    """Return the names that a program has for its weights and buffers, by those that they have in what it became.
+
+    Taking a program apart names them anew, after where they are held; whoever looks into its signature finds the old
+    ones.
+    """
+    taken = {node.name for node in made.graph.nodes}
+    names = {(spec.kind, spec.target): getattr(spec.arg, "name", "") for spec in program.graph_signature.input_specs}
+    found: dict[str, str] = {}
+    for spec in made.graph_signature.input_specs:
+        name = getattr(spec.arg, "name", "")
+        own = names.get((spec.kind, spec.target), name) if spec.target is not None else name
+        if own != name and own not in taken:
+            found[name] = own
+    return found
+
+
 class _Walk:
-    def __init__(self, program: ExportedProgram, bound: Mapping[str, int | None]) -> None:
+    def __init__(
+        self, program: ExportedProgram, bound: Mapping[str, int | None], renamed: Mapping[str, str] | None = None
+    ) -> None:
         self._program = program
+        self._renamed = renamed or {}
         self._bound = bound
         self._names = _with_given_name(_dim_names(program), bound)
         self._nodes = list(program.graph.nodes)
@@ -98,12 +119,14 @@ class _Walk:
             found = None if node is None else self._type_of(node.meta.get("val"))
             if node is None or found is None:
                 continue  # a number or None that the program was exported with
-            yield TracedInput(name, _KINDS.get(spec.kind.name, spec.kind.name.lower()), found, spec.target)
+            kind = _KINDS.get(spec.kind.name, spec.kind.name.lower())
+            yield TracedInput(self._renamed.get(name, name), kind, found, spec.target)
 
     def _outputs(self) -> Iterator[TracedOutput]:
         user: list[TracedOutput] = []
         changed: list[TracedOutput] = []
-        keys = {spec.target: getattr(spec.arg, "name", "") for spec in self._program.graph_signature.input_specs}
+        names = {spec.target: getattr(spec.arg, "name", "") for spec in self._program.graph_signature.input_specs}
+        keys = {target: self._renamed.get(name, name) for target, name in names.items()}
         result = next(node for node in self._nodes if node.op == "output")
         values = cast("Sequence[object]", result.args[0])
         for spec, value in zip(self._program.graph_signature.output_specs, values, strict=True):
@@ -207,7 +230,8 @@ class _Walk:
                 held = value.meta.get("val")
                 if isinstance(held, torch.SymInt):
                     return self._size(held)
-                return held if isinstance(held, bool | int | float) else Tensor(value.name)
+                name = self._renamed.get(value.name, value.name)
+                return held if isinstance(held, bool | int | float) else Tensor(name)
             case torch.dtype():
                 return Type(_dtype(value))
             case torch.SymInt():

@@ -78,6 +78,35 @@ def test_changed_buffers_are_state_that_a_loaded_model_keeps(tmp_path: Path) -> 
                 assert np.abs(found[output] - buffer).max() <= 8 * _ROUNDING * np.abs(buffer).max(), name
 
 
+class _Held(torch.nn.Module):
+    """A buffer that the module has by another name than the one by which it is used: ``b_inner_cache``, ``held``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Module()
+        self.inner.cache = torch.zeros(4, 64)
+        self.register_buffer("held", self.inner.cache)
+
+    def forward(self, x: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        self.inner.cache.index_copy_(0, position, x)
+        return self.inner.cache * 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_state_has_the_name_that_the_signature_of_the_program_has_for_it(tmp_path: Path) -> None:
+    given = torch.ones(1, 64), torch.tensor([2])
+    with torch.no_grad():
+        program = torch.export.export(_Held().eval(), given, strict=True)
+    torch.export.save(program, str(tmp_path / "held.pt2"))
+    names = set(program.graph_signature.inputs_to_buffers)
+    assert names != set(program.run_decompositions({}).graph_signature.inputs_to_buffers), "the case shows nothing"
+    for source in (program, tmp_path / "held.pt2"):
+        graph = spyrec.import_program(source).build()
+        assert set(graph.updates.values()) == names
+        assert set(graph.inputs) == {*names, "x", "position"}
+    assert set(run_in_float64(tmp_path / "held.pt2", {}).changed) == names
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_the_page_says_where_the_first_content_of_buffers_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(6)
