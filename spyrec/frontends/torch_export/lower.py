@@ -20,6 +20,7 @@ from spyrec.frontends.model_import.symbolic_sizes import DimChoice, SymbolicSize
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.torch_export.higher_order import refusal_of
 from spyrec.frontends.torch_export.kept import IDENTITIES, SIZES, VANISHING, public_name, qualified
+from spyrec.frontends.torch_export.merged_rows import without_merged_rows
 from spyrec.frontends.torch_export.rewrites import REWRITES
 from spyrec.frontends.torch_export.traced import (
     Argument,
@@ -67,7 +68,7 @@ def lower(
     by demand.  Errors: SPY0167 the program calls none, SPY0168 the bounds.
     """
     refuse_uncalled(kept, {qualified(node.target) for node in program.nodes})
-    return Lowering(program, dims, kept).graph()
+    return Lowering(without_merged_rows(program), dims, kept).graph()
 
 
 class Lowering:

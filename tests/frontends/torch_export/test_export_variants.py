@@ -206,3 +206,23 @@ def test_a_file_with_autocast_is_verified(tmp_path: Path, capsys: pytest.Capture
     torch.export.save(_exported(_module(forward), strict=True), tmp_path / "model.pt2")
     assert main(["import", str(tmp_path / "model.pt2"), "-o", str(tmp_path / "m"), "--verify"]) == 0
     assert "ok, error" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("LSTM", {"proj_size": 8, "bidirectional": True, "num_layers": 2}),
+        ("LSTM", {"bias": False, "batch_first": True}),
+    ],
+)
+def test_recurrent_modules_with_projections_and_without_biases(kind: str, options: dict[str, object]) -> None:
+    torch.manual_seed(6)
+    recurrent = getattr(torch.nn, kind)(16, 24, **options)
+
+    def forward(self, x):  # noqa: ANN001, ANN202
+        found, state = self.recurrent(x[:, :2])
+        return (found, *state) if isinstance(state, tuple) else (found, state)
+
+    module = _module(forward)
+    module.add_module("recurrent", recurrent)
+    _is_right(_exported(module), module)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +180,61 @@ def test_what_cannot_be_symbolic_names_operation_dim_place_and_remedy() -> None:
     assert all(word in text for word in ("aten.div.Tensor", "the number S", _FILE, "--dim S=N"))
     for module in (_Mean(), _Count()):
         assert spyrec.compile(spyrec.import_program(_exported(module), dims={"S": 64})).manifest.symbolic_dims == {}
+
+
+class _Rows(nn.Module):
+    """A layer over merged rows, as GPT-2's; ``bias_of_rows`` adds a number of its own to each."""
+
+    def __init__(self, bias_of_rows: bool = False) -> None:
+        super().__init__()
+        self.bias_of_rows = bias_of_rows
+        self.weight, self.bias = nn.Parameter(torch.randn(32, 24)), nn.Parameter(torch.randn(24))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.reshape(-1, 32)
+        bias = rows[:, :24] if self.bias_of_rows else self.bias
+        return torch.addmm(bias, rows, self.weight).view(*x.shape[:-1], 24).relu()
+
+
+class _Heads(nn.Module):
+    def __init__(self, is_batch_first: bool) -> None:
+        super().__init__()
+        self.heads = nn.MultiheadAttention(32, 4, batch_first=is_batch_first)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.heads(x, x, x, need_weights=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "axis"),
+    [(lambda: _Heads(True), 1), (lambda: _Heads(False), 0), (_Rows, 1)],
+    ids=["heads, batch first", "heads", "rows"],
+)
+def test_layers_over_merged_rows_leave_the_length_open(make: Callable[[], nn.Module], axis: int) -> None:
+    torch.manual_seed(9)
+    module = make().eval()
+    length = torch.export.Dim("S", min=2, max=64)
+    with torch.no_grad():
+        given = torch.randn(2, 8, 32).transpose(0, 1 - axis).contiguous()
+        program = torch.export.export(module, (given,), dynamic_shapes=({axis: length},), strict=False)
+    bundle = spyrec.compile(spyrec.import_program(program))
+    for extent in (3, 64):
+        x = torch.randn(2, extent, 32).transpose(0, 1 - axis).contiguous()
+        result = spyrec.run(bundle, {"x": x.numpy().astype(np.float16)}, RunOptions(check=True))
+        assert result.check is not None
+        assert all(report.ok for report in result.check.values())
+        (found,) = result.outputs.values()
+        with torch.no_grad():
+            wanted = module.double()(x.double()).numpy()
+        module.float()
+        assert found.shape == wanted.shape
+        assert np.abs(found - wanted).max() < 6e-3 * np.abs(wanted).max()
+
+
+def test_rows_that_have_numbers_of_their_own_stay_merged_and_are_refused() -> None:
+    length = torch.export.Dim("S", min=2, max=64)
+    program = torch.export.export(
+        _Rows(bias_of_rows=True), (torch.randn(2, 8, 32),), dynamic_shapes=({1: length},), strict=False
+    )
+    with pytest.raises(SpyrecError, match=r"axis 0 of its result has 2\*S elements"):
+        spyrec.import_program(program)
