@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.bundle.bundle import Bundle
-from spyrec.compare.random_roundings import SAYS_NOTHING, every_value, relative_error, rounding_errors
+from spyrec.compare.random_roundings import SAYS_NOTHING, RoundedRuns, every_value, relative_error, rounded_runs
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 from spyrec.diagnostics.json_reading import JsonValue
@@ -42,6 +42,7 @@ class OutputVerdict:
     ``seed``: of the inputs' draw, ``None`` for the program's example inputs.  ``error``: the largest difference from
     the library's float64 over the largest magnitude; ``tolerance``: what it may be.  ``bound_ratio``: the largest
     error against the graph's own reference over its bound.  ``module``: where bisecting found the guilty operation.
+    ``state_of``: the entry whose run left the state that this one began with.
     """
 
     seed: int | None
@@ -51,16 +52,18 @@ class OutputVerdict:
     bound_ratio: float
     ok: bool
     module: str | None = None
+    state_of: str | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the verdict as an object."""
         return {
             "seed": self.seed, "output": self.output, "ok": self.ok, "error": self.error, "tolerance": self.tolerance,
-            "bound_ratio": self.bound_ratio, "module": self.module,
+            "bound_ratio": self.bound_ratio, "module": self.module, "state_of": self.state_of,
         }  # fmt: skip
 
     def __str__(self) -> str:
         source = "example inputs" if self.seed is None else f"draw {self.seed}"
+        source += "" if self.state_of is None else f", with the state of {self.state_of}"
         verdict = "ok" if self.ok else "WRONG"
         where = "" if self.module is None else f", from {self.module}"
         numbers = f"error {self.error:.3g} of {self.tolerance:.3g}, error/bound {self.bound_ratio:.3g}"
@@ -70,18 +73,61 @@ class OutputVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftState:
+    """What a run of an ``entry`` left in the inputs that it changes, by their names in the graph.
+
+    ``device``: as the device computed it, ``library``: as the library did in float64, ``rounded``: as the runs with
+    random roundings did.
+    """
+
+    entry: str
+    device: Mapping[str, HostArray]
+    library: Mapping[str, HostArray]
+    rounded: RoundedRuns
+
+    def of(self, graph: Graph) -> LeftState:
+        """Return the part of the state that a graph has as inputs of the same shapes."""
+        names = {
+            name
+            for name in self.device
+            if name in graph.inputs and graph.type_of(name).shape == self.device[name].shape
+        }
+
+        def part(held: Mapping[str, HostArray]) -> dict[str, HostArray]:
+            return {name: held[name] for name in held if name in names}
+
+        runs = RoundedRuns(part(self.rounded.exact), tuple(map(part, self.rounded.rounded)))
+        return LeftState(self.entry, part(self.device), part(self.library), runs)
+
+    def then(self, later: LeftState) -> LeftState:
+        """Return this state with what a later run left of it."""
+        pairs = zip(self.rounded.rounded, later.rounded.rounded, strict=True)
+        runs = RoundedRuns({**self.rounded.exact, **later.rounded.exact}, tuple({**old, **new} for old, new in pairs))
+        return LeftState(later.entry, {**self.device, **later.device}, {**self.library, **later.library}, runs)
+
+
+States = dict[int | None, LeftState]
+"""What runs left, by the seed of their draw."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
-    """What is verified: the model's ``file`` and its symbolic dims' extents, and what became of it."""
+    """What is verified: the model's ``file`` and its symbolic dims' extents, and what became of it.
+
+    ``entry``: its name among several programs.
+    """
 
     file: Path
     dims: Mapping[str, DimChoice]
     model: ImportedModel
+    entry: str = ""
 
-    def verdicts(self, draws: int, *, bisect: bool) -> list[OutputVerdict]:
+    def verdicts(self, draws: int, *, bisect: bool, states: States | None = None) -> list[OutputVerdict]:
         """Verify each output, with the example inputs (``draws`` 0) or with that many random draws.
 
-        ``bisect``: look for the operation that a wrong output comes from.  Errors: SPY0160 to SPY0165 for the file, and
-        those of compiling and running.
+        ``bisect``: look for the operation that a wrong output comes from.  ``states``: what earlier entries left, with
+        which this one begins, on the device and in the library; it has afterwards what this one left.
+        Errors: SPY0160 to SPY0165 for the file, and those of compiling and running.
         """
         graph = self.model.in_memory()
         bundle = compile_graph(graph)
@@ -89,7 +135,14 @@ class Verification:
         found: list[OutputVerdict] = []
         for seed in seeds:
             drawn = {} if seed is None else self._drawn(graph, bundle, seed)
-            found.extend(self._of_run(graph, bundle, seed, self._reference(drawn), is_bisected=bisect))
+            state = None if states is None or seed not in states else states[seed].of(graph)
+            names = self._program_names()
+            handed = {} if state is None else {names[name]: array for name, array in state.library.items()}
+            reference = self._reference({**drawn, **handed})
+            verdicts, left = self._of_run(graph, bundle, seed, reference, state, is_bisected=bisect)
+            found.extend(verdicts)
+            if states is not None and left is not None:
+                states[seed] = states[seed].then(left) if seed in states else left
         return found
 
     def _drawn(self, graph: Graph, bundle: Bundle, seed: int) -> dict[str, HostArray]:
@@ -127,15 +180,26 @@ class Verification:
 
         return of_torch.run_in_float64(self.file, given)
 
-    def _of_run(
-        self, graph: Graph, bundle: Bundle, seed: int | None, reference: ReferenceRun, *, is_bisected: bool
-    ) -> list[OutputVerdict]:
+    def _of_run(  # noqa: PLR0913 -- what a run is of
+        self,
+        graph: Graph,
+        bundle: Bundle,
+        seed: int | None,
+        reference: ReferenceRun,
+        state: LeftState | None,
+        *,
+        is_bisected: bool,
+    ) -> tuple[list[OutputVerdict], LeftState | None]:
         names = self._program_names()
         inputs = {name: _as_input(reference.inputs[names[name]], graph.type_of(name).dtype) for name in graph.inputs}
+        if state is not None:
+            inputs |= state.device
         wanted = dict(zip(graph.outputs, reference.outputs, strict=False))
         wanted |= {output: reference.changed[names[name]] for output, name in graph.updates.items()}
         result = run(bundle, inputs, RunOptions(check=True))
-        tolerances = rounding_errors(graph, inputs)
+        runs = rounded_runs(graph, inputs, None if state is None else state.rounded)
+        tolerances = runs.errors()
+        state_of = state.entry if state is not None and state.device else None
         assert result.check is not None
         verdicts: list[OutputVerdict] = []
         for name, want in wanted.items():
@@ -143,12 +207,26 @@ class Verification:
             error = relative_error(decode(result.outputs[name], dtype), _as_cast(want, dtype), dtype)
             tolerance, report = SAFETY * tolerances[name], result.check[name]
             is_ok = report.ok and error <= tolerance
-            verdicts.append(OutputVerdict(seed, name, error, tolerance, report.bound_ratio, is_ok))
+            verdicts.append(OutputVerdict(seed, name, error, tolerance, report.bound_ratio, is_ok, state_of=state_of))
+        left = self._left(graph, result.outputs, reference, runs) if graph.updates else None
         if not is_bisected or all(item.ok for item in verdicts):
-            return verdicts
+            return verdicts, left
         tolerance = max(item.tolerance for item in verdicts)
         module = guilty_module(bundle, inputs) or differing_module(graph, inputs, reference.modules, tolerance)
-        return [item if item.ok else replace(item, module=module) for item in verdicts]
+        return [item if item.ok else replace(item, module=module) for item in verdicts], left
+
+    def _left(
+        self, graph: Graph, outputs: Mapping[str, HostArray], reference: ReferenceRun, runs: RoundedRuns
+    ) -> LeftState:
+        """Return what a run left in the inputs that it changes."""
+        names = self._program_names()
+
+        def left(made: Mapping[str, HostArray]) -> dict[str, HostArray]:
+            return {name: made[output] for output, name in graph.updates.items()}
+
+        library = {name: reference.changed[names[name]] for name in graph.updates.values()}
+        rounded = RoundedRuns(left(runs.exact), tuple(map(left, runs.rounded)))
+        return LeftState(self.entry, left(outputs), library, rounded)
 
 
 def guilty_module(bundle: Bundle, inputs: Mapping[str, HostArray]) -> str | None:

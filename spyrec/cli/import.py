@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spyrec.frontends.model_import.imported import ImportedModel
     from spyrec.frontends.model_import.source_graph import Problem, SourceGraph, Weights
     from spyrec.frontends.model_import.symbolic_sizes import DimChoice
-    from spyrec.import_verification import OutputVerdict
+    from spyrec.import_verification import OutputVerdict, States
     from spyrec.model_import import ImportDType
 
 
@@ -110,13 +110,21 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     return 0 if all(item.ok for item in verdicts) else 1
 
 
-def _verified(
-    file: Path, model: ImportedModel, *, dims: Mapping[str, DimChoice], draws: int, bisect: bool
+def _verified(  # noqa: PLR0913 -- what is verified, and how
+    file: Path,
+    model: ImportedModel,
+    entry: str = "",
+    states: States | None = None,
+    *,
+    dims: Mapping[str, DimChoice],
+    draws: int,
+    bisect: bool,
 ) -> list[OutputVerdict]:
     from spyrec.import_verification import Verification
 
     is_without_examples = file.suffix == ".onnx" and draws == 0
-    return Verification(file, dims, model).verdicts(1 if is_without_examples else draws, bisect=bisect)
+    count = 1 if is_without_examples else draws
+    return Verification(file, dims, model, entry).verdicts(count, bisect=bisect, states=states)
 
 
 def _entries(texts: Sequence[str]) -> dict[str, Path]:
@@ -134,21 +142,22 @@ def _import_entries(
     files: dict[str, Path],
     output: Path,
     read: Callable[[Path], ImportedModel],
-    check: Callable[[Path, ImportedModel], list[OutputVerdict]] | None,
+    check: Callable[[Path, ImportedModel, str, States], list[OutputVerdict]] | None,
     *,
     as_json: bool,
 ) -> int:
-    """Write the programs of one model, and ``check`` each with the state that its file holds."""
+    """Write the programs of one model, and ``check`` them in their order, each with the state that is left so far."""
     from spyrec.frontends.model_import.entries import write_entries
 
     models = {name: read(file) for name, file in files.items()}
     with current_console().progress(f"writing {output}"):
         report = write_entries(models, output, {name: file.name for name, file in files.items()})
     verdicts: dict[str, list[OutputVerdict]] = {}
+    states: States = {}
     if check is not None:
         for name, file in files.items():
             with current_console().progress(f"verifying {name}"):
-                verdicts[name] = check(file, models[name])
+                verdicts[name] = check(file, models[name], name, states)
     if as_json:
         rows: list[JsonValue] = [{"entry": name, **item.to_json()} for name in verdicts for item in verdicts[name]]
         click.echo(json.dumps(report if check is None else {**report, "verify": rows}, indent=2))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.storage import DLFLOAT16, HALF, SINGLE
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph
@@ -39,17 +40,40 @@ SAYS_NOTHING = 1.0
 """A tolerance from which on roundings alone may change an output altogether: nearly every number is within it."""
 
 
-def rounding_errors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, float]:
-    """Return by output the largest :func:`relative_error` of eight runs with random roundings.
+@dataclass(frozen=True, slots=True)
+class RoundedRuns:
+    """Outputs by name: of a run that rounds nothing, and of eight runs with random roundings; and their dtypes."""
 
-    ``inputs``: host arrays in the carriers of their dtypes.  Inputs and constants are rounded, too; what the host
-    computes is not.  The same graph and inputs give the same numbers.
+    exact: Mapping[str, Array]
+    rounded: tuple[Mapping[str, Array], ...]
+    dtypes: Mapping[str, DType]
+
+    def errors(self) -> dict[str, float]:
+        """Return by output the largest :func:`relative_error` of the eight runs."""
+        return {
+            name: max(relative_error(run[name], want, self.dtypes[name]) for run in self.rounded)
+            for name, want in self.exact.items()
+        }
+
+
+def rounding_errors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, float]:
+    """Return the errors of :func:`rounded_runs`."""
+    return rounded_runs(graph, inputs).errors()
+
+
+def rounded_runs(graph: Graph, inputs: Mapping[str, Array], state: RoundedRuns | None = None) -> RoundedRuns:
+    """Run a graph once exactly and eight times with random roundings.
+
+    ``inputs``: host arrays in the carriers of their dtypes.  ``state``: of some inputs, by their names, what earlier
+    runs left, each run its own.  Inputs and constants are rounded, too; what the host computes is not.  The same graph
+    and inputs give the same numbers.
     """
-    exact = _evaluated(graph, inputs, None)
-    runs = [_evaluated(graph, inputs, np.random.default_rng(seed)) for seed in range(RUNS)]
-    return {
-        name: max(relative_error(run[name], exact[name], graph.type_of(name).dtype) for run in runs) for name in exact
-    }
+    exact = _evaluated(graph, {**inputs, **(state.exact if state else {})}, None)
+    rounded = [
+        _evaluated(graph, {**inputs, **(state.rounded[seed] if state else {})}, np.random.default_rng(seed))
+        for seed in range(RUNS)
+    ]
+    return RoundedRuns(exact, tuple(rounded), {name: graph.type_of(name).dtype for name in exact})
 
 
 def relative_error(got: Array, want: Array, dtype: DType | None = None) -> float:
@@ -94,7 +118,8 @@ def every_value(
     for name in (*graph.inputs, *graph.constants):
         array = inputs.get(name) if name in graph.inputs else graph.constants[name].array
         assert array is not None, name
-        found = decode(np.asarray(array), graph.type_of(name).dtype)
+        held = np.asarray(array)
+        found = held if held.dtype == np.float64 else decode(held, graph.type_of(name).dtype)
         values[name] = _rounded(found, graph.type_of(name).dtype, random) if name in read else found
     for node in graph.nodes:
         with np.errstate(all="ignore"):

@@ -23,9 +23,13 @@ MOST_STEPS = 512
 """Steps of a loop or of a recurrent operator that are written out; a graph grows by a body with each."""
 
 
+_CHOOSE = "compute both branches and choose with Where, or write the model with that branch alone"
+_COUNT = "write the model with a number of trips that is a constant, and leave out with Where what a trip should not do"
+
+
 def branch(call: Call) -> Sequence[Result]:
     """``If``: the results of the branch that its condition chooses."""
-    condition = call.known(0)
+    condition = call.decided(0, "which branch it takes", _CHOOSE)
     if condition is None:
         raise Unsupported("it has no condition")
     chosen = call.body("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
@@ -35,9 +39,9 @@ def branch(call: Call) -> Sequence[Result]:
 def loop(call: Call) -> Sequence[Result]:
     """``Loop``: the carried values behind the last trip, then what the trips made, stacked."""
     body = call.body("body")
-    bound = call.known(0)
+    bound = call.decided(0, "how often it runs", _COUNT)
     most = None if bound is None else int(bound.reshape(-1)[0])
-    condition = call.known(1)  # without one, what the body says of it is not looked at
+    condition = call.decided(1, "whether it runs", _COUNT)  # without one, what the body says of it is not looked at
     carried: list[Result] = [call.result(index) for index in range(2, call.count)]
     rows: list[Sequence[Result]] = []
     while (condition is None or bool(condition.reshape(-1)[0])) and (most is None or len(rows) < most):
@@ -46,7 +50,7 @@ def loop(call: Call) -> Sequence[Result]:
         state = call.inlined(body, [np.asarray(len(rows), np.int64), np.asarray(True), *carried])
         if condition is not None:
             if isinstance(state[0], Value | TensorSequence):
-                raise Unsupported("when it ends depends on an input")
+                raise Unsupported("when it ends depends on an input", _COUNT)
             condition = state[0]
         carried = list(state[1 : 1 + len(carried)])
         rows.append(state[1 + len(carried) :])

@@ -135,6 +135,16 @@ class Call:
             raise Unsupported(f'its operand {index} ("{self.node.input[index][:60]}") is not known beforehand')
         return found
 
+    def decided(self, index: int, what: str, remedy: str) -> HostArray | None:
+        """Return the numbers of an operand that decides something; ``None`` where it is absent.
+
+        Errors: it depends on an input, and ``what`` with it; or on a symbolic dim.
+        """
+        name = self.node.input[index] if self.has(index) else ""
+        if name and self._graph.known(name) is None and self._graph.open_numbers(name) is None:
+            raise Unsupported(f'{what} depends on an input, by "{name[:60]}"', remedy)
+        return self.known(index)
+
     def result(self, index: int) -> Result:
         """Return an operand: its tensors if it is a sequence, its numbers where they are known."""
         found = self._graph.sequence(self.node.input[index]) if self.has(index) else None

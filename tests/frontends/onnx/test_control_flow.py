@@ -67,7 +67,7 @@ def test_a_condition_that_depends_on_an_input_is_refused_by_name() -> None:
         >
     }
     """
-    assert _refused(text) == ['If: its operand 0 ("c") is not known beforehand']
+    assert _refused(text) == ['If: which branch it takes depends on an input, by "c"']
 
 
 _LOOP = """
@@ -210,6 +210,28 @@ def test_what_grows_beyond_any_graph_is_not_computed() -> None:
     """
     with pytest.raises(SpyrecError):
         spyrec.import_onnx(onnx.parser.parse_model(_HEAD + text))
+
+
+def test_what_decides_a_loop_and_depends_on_an_input_is_told_with_a_remedy() -> None:
+    """The operand is named, and so is what hangs on it; a symbolic dim is told as such."""
+    text = """
+    many (float[3] x, int64 n) => (y) {
+        t = Constant <value = bool {1}> ()
+        y = Loop (n, t, x) <body = one (int64 i, bool c, float[3] a) => (bool d, float[3] b)
+            { d = Identity (c)  b = Neg (a) }>
+    }
+    """
+    with pytest.raises(SpyrecError) as raised:
+        spyrec.import_onnx(onnx.parser.parse_model(_HEAD + text))
+    (found,) = raised.value.diagnostics
+    assert found.message == 'Loop: how often it runs depends on an input, by "n"'
+    assert "a number of trips that is a constant" in str(found.hint)
+    rows = text.replace("(float[3] x, int64 n)", "(float[S, 3] m, float[3] x)").replace("t = C", "n = Size (m)\n t = C")
+    with pytest.raises(SpyrecError) as raised:
+        spyrec.import_onnx(onnx.parser.parse_model(_HEAD + rows), dims={"S": "2:9"})
+    (found,) = raised.value.diagnostics
+    assert found.message == "Loop: it takes the number 3*S, which each run chooses"
+    assert found.hint == "bind it: --dim S=N"
 
 
 def test_random_numbers_are_not_computed_beforehand() -> None:

@@ -139,6 +139,28 @@ def test_one_bundle_gives_the_bits_of_the_model_of_each_length(body: str) -> Non
                 np.testing.assert_allclose(made.astype(np.float64), exact.astype(np.float64), atol=0.05)
 
 
+_OVER_A_DIM = (
+    "(float[2, S] x) => (y) { y = ArgMax <axis = 1> (x) }",
+    "(int64[2, S] x) => (y) { k = Constant <value = int64 {1}> ()\n y = CumSum <reverse = 1> (x, k) }",
+    "(float[S, S] x) => (y) { y = Trilu <upper = 0> (x) }",
+    "(float[S, 2, 64] x) => (y) { y = Flatten <axis = 1> (x) }",
+    "(int64[1, S] x) => (y) { s = Size (x)\n y = Mod (x, s) }",
+    "(float[2, S] x) => (y, i) { k = Constant <value = int64[1] {2}> ()\n y, i = TopK (x, k) }",
+)
+
+
+@pytest.mark.parametrize("body", _OVER_A_DIM)
+def test_an_operator_over_an_open_dim_computes_what_onnx_says(body: str) -> None:
+    model = _model(body)
+    bundle = spyrec.compile(spyrec.import_onnx(model, dims={"S": "2:130"}))
+    for length in (2, 77):
+        inputs = _drawn(model, {"S": length})
+        halves = {name: item.astype(np.float16) if item.dtype == np.float32 else item for name, item in inputs.items()}
+        found = spyrec.run(bundle, halves).outputs.values()
+        for made, exact in zip(found, _reference(model, inputs), strict=True):
+            np.testing.assert_allclose(made.astype(np.float64), exact.astype(np.float64), atol=0.01)
+
+
 _SIZE = "s = Shape <end = 1> (x)\n h = Constant <value = int64[1] {100}> ()\n"
 _REFUSED = {
     "(float[S, 64] x) => (y) { a = Constant <value = int64[1] {0}> () \n y = ReduceMean <keepdims = 0> (x, a) }":

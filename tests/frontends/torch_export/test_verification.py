@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ import torch
 
 from spyrec.cli import main
 from spyrec.frontends.model_import.imported import ImportedModel
+from spyrec.frontends.model_import.source_graph import ReferenceRun
 from spyrec.frontends.torch_export.float64 import run_in_float64
 from spyrec.frontends.torch_export.program import read_program
-from spyrec.import_verification import Verification
+from spyrec.import_verification import States, Verification
 from spyrec.model_import import ImportDType, settled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -89,3 +91,55 @@ def test_a_mask_that_is_returned_is_ok(dtype: ImportDType, tmp_path: Path) -> No
     assert [item.ok for item in verdicts] == [True, True]
     assert verdicts[0].error == 0
     assert 2**-13 < verdicts[1].error < 2**-6  # the mask is not what errors are related to
+
+
+class _Step(torch.nn.Module):  # pyright: ignore[reportUntypedBaseClass] -- torch has no types
+    """A cache of four rows: the rows of the text are written, and the result is of what stands there then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 64)
+        self.register_buffer("cache", torch.zeros(4, 64))
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        self.cache.index_copy_(0, places, self.linear(x))
+        return torch.tanh(self.cache.sum(0, keepdim=True) + x)
+
+
+def test_an_entry_goes_on_with_the_state_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(5)
+    module = _Step().eval()
+    examples = {"prefill": (torch.randn(3, 64), torch.arange(3)), "decode": (torch.randn(1, 64), torch.tensor([3]))}
+    found: dict[str, Verification] = {}
+    for name, example in examples.items():
+        with torch.no_grad():
+            program = torch.export.export(module, example)
+        torch.export.save(program, str(tmp_path / f"{name}.pt2"))
+        found[name] = Verification(tmp_path / f"{name}.pt2", {}, settled(*read_program(program, {}), "float16"), name)
+    references: list[ReferenceRun] = []
+    library = Verification._reference  # pyright: ignore[reportPrivateUsage] -- the library's side of it
+
+    def recorded(self: Verification, given: Mapping[str, np.ndarray]) -> ReferenceRun:
+        references.append(library(self, given))
+        return references[-1]
+
+    monkeypatch.setattr(Verification, "_reference", recorded)
+    states: States = {}
+    rows = [row for item in found.values() for row in item.verdicts(0, bisect=False, states=states)]
+    assert [row.state_of for row in rows] == [None, None, "prefill", "prefill"]
+    assert all(row.ok and 0 < row.error <= row.tolerance < 0.1 for row in rows)
+    assert str(rows[-1]).endswith("example inputs, with the state of prefill")
+    with torch.no_grad():
+        for name, example in examples.items():
+            cache = references[["prefill", "decode"].index(name)].changed["b_cache"]
+            module(*example)
+            assert np.allclose(cache, module.cache.double().numpy(), atol=1e-6)
+    # the same, with a device that begins with the file's zeros, is wrong
+    empty = {**references[1].inputs, "b_cache": np.zeros((4, 64))}
+
+    def of_file(self: Verification, given: Mapping[str, np.ndarray]) -> ReferenceRun:
+        del self, given
+        return replace(references[1], inputs=empty)
+
+    monkeypatch.setattr(Verification, "_reference", of_file)
+    assert not any(row.ok for row in found["decode"].verdicts(0, bisect=False))
