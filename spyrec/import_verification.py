@@ -198,7 +198,7 @@ class Verification:
         wanted |= {output: reference.changed[names[name]] for output, name in graph.updates.items()}
         result = run(bundle, inputs, RunOptions(check=True))
         runs = rounded_runs(graph, inputs, None if state is None else state.rounded)
-        tolerances = runs.errors()
+        tolerances = runs.errors(graph)
         state_of = state.entry if state is not None and state.device else None
         assert result.check is not None
         verdicts: list[OutputVerdict] = []

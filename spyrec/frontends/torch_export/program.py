@@ -56,7 +56,7 @@ def _traced_here(program: ExportedProgram, bound: Mapping[str, int | None], kept
     except Exception as error:
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise refuse("SPY0164", f"torch does not take the program apart: {first[:300]}") from error
-    return walk_decomposed(found, bound)
+    return walk_decomposed(program, found, bound)
 
 
 def _is_without_numbers(tensor: object) -> bool:

@@ -44,13 +44,12 @@ def walk(program: ExportedProgram, bound: Mapping[str, int | None], kept: Collec
     do the others.  The only dim of a program that has lost its name, as a file has, takes the one that is given.
     ``kept``: operations, ``namespace.name``, that are not taken apart whatever the catalogue has.
     """
-    made = decomposed(program, kept)
+    return walk_decomposed(program, decomposed(program, kept), bound)
+
+
+def walk_decomposed(program: ExportedProgram, made: ExportedProgram, bound: Mapping[str, int | None]) -> TracedProgram:
+    """Return as data what :func:`decomposed` made of a program, with the program's own names; else as :func:`walk`."""
     return _Walk(made, bound, own_names(program, made)).program()
-
-
-def walk_decomposed(program: ExportedProgram, bound: Mapping[str, int | None]) -> TracedProgram:
-    """Return a program that :func:`decomposed` gave as data; the rest as :func:`walk`."""
-    return _Walk(program, bound).program()
 
 
 def decomposed(program: ExportedProgram, kept: Collection[str] = ()) -> ExportedProgram:
