@@ -35,6 +35,7 @@ from spyrec.runtime.findings import naming_elements
 from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.inputs.binding import (
+    ExpectedInput,
     actual_shape,
     argument_size_bytes,
     checked_inputs,
@@ -198,7 +199,7 @@ class BundleRun:
         self._owns_state = state is None
         self._state = RunState(self.state_memory, self._tensors, self._placed_alone())
         rows = self._refuse_unfit()
-        self.inputs = tuple(replace(item, row_count=rows.get(item.name)) for item in expected_inputs(self._manifest))
+        self.inputs = tuple(self._known(item, rows.get(item.name)) for item in expected_inputs(self._manifest))
         self._expected = {item.name: item for item in self.inputs}
         self._tiled_inputs = tiled_inputs(self._manifest)
         self._on_device = self._names_on_device()
@@ -325,6 +326,10 @@ class BundleRun:
             owner.free()
 
     # --- before a launch --------------------------------------------------------------------------------------------
+
+    def _known(self, item: ExpectedInput, row_count: int | None) -> ExpectedInput:
+        """Return an input with what the manifest does not say of it: an input that a host step reads is required."""
+        return replace(item, row_count=row_count, is_required=item.is_required or item.name in self._host_inputs)
 
     def _refuse_unfit(self) -> dict[str, int]:
         """Let the device validate the programs; return the rows of the smallest table that indices choose of."""

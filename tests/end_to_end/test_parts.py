@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec.bundle.manifest import Manifest
+from spyrec.diagnostics import SpyrecError
 from spyrec.runtime import ExecutionPlan, launch_kernel
 
 Array = npt.NDArray[Any]
@@ -367,3 +368,16 @@ def test_one_output_replaces_one_input() -> None:
     builder.update(both, first)
     with pytest.raises(spyrec.SpyrecError, match=r'SPY0150.*"both" replaces "first"'):
         builder.update(both, second)
+
+
+@pytest.mark.parametrize("missing", ["v", "u"])
+def test_an_input_that_only_the_host_reads_is_required(missing: str) -> None:
+    builder = spyrec.GraphBuilder("two roads")
+    v, u = (builder.input(name, (5, 64), "float16") for name in "vu")
+    builder.output(builder.add(u, u, name="o"))
+    builder.output(builder.cumsum(v, dim=0, name="c"))
+    bundle = spyrec.compile(builder)
+    assert all("v" not in step.arguments for step in bundle.manifest.plan), "the host alone reads it"
+    inputs = {name: np.ones((5, 64), np.float16) for name in "vu" if name != missing}
+    with pytest.raises(SpyrecError, match=f'SPY0760.*"{missing}" is missing'):
+        spyrec.run(bundle, inputs)
