@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
-from spyrec.hardware.target import CALIBRATED, Target
+from spyrec.hardware.target import DEFAULT_PROFILE, Target
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
@@ -60,7 +60,7 @@ class CompileOptions:
     symbolic_args: bool = True
     fixed_io_layouts: bool = False
     loops: Loops | str = Loops.KEEP
-    profile: str = CALIBRATED.name
+    profile: str = DEFAULT_PROFILE.name
     lx_planner: str = "best-fit"
     auto_tile: bool = True
     correction_slots: int = 1
@@ -99,7 +99,7 @@ class RunOptions:
     max_executions: int = MAX_EXECUTIONS
     bisect: bool = False
     sanitize: str | None = None
-    profile: str = CALIBRATED.name
+    profile: str = DEFAULT_PROFILE.name
     trace: str | os.PathLike[str] | None = None
     weight_cache_bytes: int = 1 << 30
     allow_tiled_launch: bool = True
@@ -138,7 +138,7 @@ class RunStats:
 
     total: TotalStats
     ops: tuple[OperationStats, ...]
-    profile: str = CALIBRATED.name
+    profile: str = DEFAULT_PROFILE.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,9 @@ _SHOWN_DIFFERENCES = 20
     help="Write what its writer of that date writes, known mistakes included; without a date the newest one.",
 )
 @click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
-@click.option("--profile", default="calibrated", show_default=True, metavar="NAME", help="Parameters of plan times.")
+@click.option(
+    "--profile", default="measured-2026-08", show_default=True, metavar="NAME", help="Parameters of plan times."
+)
 @click.option(
     "--lx-planner",
     type=click.Choice(["best-fit", "omnimalloc", "cpsat", "none"]),

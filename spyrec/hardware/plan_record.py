@@ -12,7 +12,7 @@ from enum import Enum
 
 from spyrec.dataclass import dataclass
 from spyrec.files.json_form import COUNT, INTEGER, NAME, Form, json, omitted, optional
-from spyrec.hardware.target import CALIBRATED, Target
+from spyrec.hardware.target import DEFAULT_PROFILE, Target
 
 _US_DIGITS = 6  # a picosecond: what differs beyond is the machine's, not the model's
 _MOST_ENTRIES = 1_000_000
@@ -37,7 +37,7 @@ class PlanOptions:
 
     cores: int = field(metadata=json(Form(at_least=1, at_most=Target().cores)))
     fixed_io_layouts: bool = False
-    profile: str = field(default=CALIBRATED.name, metadata=json(NAME))
+    profile: str = field(default=DEFAULT_PROFILE.name, metadata=json(NAME))
     lx_planner: str = field(default="best-fit", metadata=json(NAME))
     auto_tile: bool = False
     has_windows: bool = field(default=False, metadata=omitted())
