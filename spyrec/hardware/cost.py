@@ -11,7 +11,7 @@ resource that all cores share.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from enum import Enum
 
 from spyrec.dataclass import dataclass
@@ -293,6 +293,7 @@ class Roofline:
     ``utilisation``: of the peak of its unit on all cores, 0 to 1.  ``flops_per_byte``: over distinct bytes of device
     memory, ``None`` without any.  ``ridge``: the flops per byte from which compute, not memory, is the roof.
     ``limit``: the part that takes longest, ``memory``, ``compute`` or ``ring``.
+    ``uncertainty``: as :func:`uncertainty_of`.
     """
 
     unit: Unit
@@ -300,6 +301,7 @@ class Roofline:
     flops_per_byte: float | None
     ridge: float
     limit: str
+    uncertainty: float | None = None
 
 
 def roofline_of(record: OperationRecord, profile: TargetProfile, simulated_us: float, target_cores: int) -> Roofline:
@@ -314,7 +316,27 @@ def roofline_of(record: OperationRecord, profile: TargetProfile, simulated_us: f
         flops_per_byte=record.flops / moved_bytes if moved_bytes else None,
         ridge=peak / profile.memory_bytes_per_us,
         limit=max(parts, key=lambda name: parts[name]),
+        uncertainty=uncertainty_of(record, profile),
     )
+
+
+def uncertainty_of(record: OperationRecord, profile: TargetProfile) -> float | None:
+    """Return the share of its time by which nine of ten measured operations of a class were off at most, if known."""
+    return dict(profile.uncertainty).get(record.operation_class.value)
+
+
+def total_uncertainty(parts: Iterable[tuple[float, float | None]]) -> float | None:
+    """Return the uncertainty of a sum of times, given with theirs: as if all were off the same way.
+
+    Times without one, of classes that nobody measured, take the largest of the others; ``None`` where there is none.
+    """
+    times = list(parts)
+    known = [share for _, share in times if share is not None]
+    total_us = sum(time_us for time_us, _ in times)
+    if not known or not total_us:
+        return None
+    largest = max(known)
+    return round(sum(time_us * (largest if share is None else share) for time_us, share in times) / total_us, 4)
 
 
 def _macs_per_us(element_bytes: int, profile: TargetProfile) -> float:
@@ -386,7 +408,7 @@ def _way(record: OperationRecord, profile: TargetProfile) -> float:
         case _:
             pass
     if record.reads_pool and record.operation_class in _ELEMENTWISE:
-        longer *= 1.0 + terms.again + terms.again_short / max(_SHORTEST_RUN, _run(record.walk))
+        longer *= 1.0 + terms.again + terms.again_short / max(_SHORTEST_RUN_OF_A_CHAIN, _run(record.walk))
     return longer
 
 
@@ -396,6 +418,9 @@ _ELEMENTWISE = (OperationClass.POINTWISE, OperationClass.PARTIAL)
 
 _SHORTEST_RUN = 2.0
 """Sticks in a row of the shortest walk that was measured."""
+
+_SHORTEST_RUN_OF_A_CHAIN = 16.0
+"""The same where one operation reads what another wrote."""
 
 
 def _run(walk: Walk) -> float:

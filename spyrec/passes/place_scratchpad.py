@@ -193,9 +193,10 @@ class _Notes:
     def _saved_us(self, name: str) -> float:
         """Return the time that operations save by finding a tensor in LX, shuffles of it apart."""
         in_lx, profile = self._offsets.keys(), self._options.profile
+        pool = self._pool | {name}
         return sum(
-            _kernel_us(self._graph, kernel, in_lx - {name}, profile, self._pool)
-            - _kernel_us(self._graph, kernel, in_lx, profile, self._pool)
+            _kernel_us(self._graph, kernel, in_lx - {name}, profile, pool)
+            - _kernel_us(self._graph, kernel, in_lx, profile, pool)
             for kernel in self._users.get(name, ())
         )
 

@@ -69,7 +69,8 @@ def test_shuffles_change_no_number(seed: int) -> None:
         plain = run_planned(data, arrays, replace(options, lx_planner="none", auto_tile=False))
     except SpyrecError:  # a pin that the graph's loops do not leave
         return
-    found = run_planned(data, arrays, options, RunOptions(check=True, sanitize="all"))
+    watched = RunOptions(check=True, sanitize="all", profile=CALIBRATED.name)
+    found = run_planned(data, arrays, options, watched)
     assert found.result.is_ok, (found.result.check, found.result.sanitizer)
     assert found.measured_bytes == found.predicted_bytes
     assert not scratchpad_faults(found.graph)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from spyrec.dataclass import dataclass
-from spyrec.hardware.cost import OperationRecord, cost_of
+from spyrec.hardware.cost import OperationRecord, cost_of, total_uncertainty, uncertainty_of
 from spyrec.hardware.plan_record import (
     LxFigures,
     PlanFigures,
@@ -109,6 +109,7 @@ def plan_figures(graph: KernelGraph, target: Target, profile: TargetProfile) -> 
     """Return all figures of a graph with programs, places and divisions."""
     found = list(kernel_traffic(graph, profile))
     residents = tuple(_residents(graph))
+    operations = tuple(_operation(item, profile) for item in found)
     peak_bytes = max((item.offset_bytes + item.core_bytes for item in residents), default=0)
     return PlanFigures(
         lx=LxFigures(target.lx_usable_bytes, peak_bytes, graph.planner, residents),
@@ -118,14 +119,17 @@ def plan_figures(graph: KernelGraph, target: Target, profile: TargetProfile) -> 
         flops=sum(item.record.flops * item.executions for item in found),
         simulated_us=sum(item.simulated_us for item in found),
         profile=profile.name,
-        operations=tuple(_operation(item) for item in found),
+        operations=operations,
         tensors=tuple(_tensors(graph, found)),
         loops=tuple(_loops(graph, found)),
         notes=graph.notes,
+        simulated_us_uncertainty=total_uncertainty(
+            (item.simulated_us, item.simulated_us_uncertainty) for item in operations
+        ),
     )
 
 
-def _operation(item: KernelTraffic) -> PlannedOperation:
+def _operation(item: KernelTraffic, profile: TargetProfile) -> PlannedOperation:
     kernel, record = item.kernel, item.record
     return PlannedOperation(
         program=item.program,
@@ -143,6 +147,7 @@ def _operation(item: KernelTraffic) -> PlannedOperation:
         hbm_core_read_bytes=item.hbm_core_read_bytes,
         flops=record.flops * item.executions,
         simulated_us=item.simulated_us,
+        simulated_us_uncertainty=uncertainty_of(record, profile),
     )
 
 
