@@ -15,13 +15,14 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 import benchmarks
+from benchmarks import calibration
 from benchmarks.machine import machine
 from benchmarks.measure import Figures
 from benchmarks.model_ops import command as model_ops
 from benchmarks.models import command as models
 from benchmarks.torch_ops import command as torch_ops
 
-_HELPERS = {"__main__", "machine", "measure", "device_launch", "guard"}
+_HELPERS = {"__main__", "calibration", "machine", "measure", "device_launch", "guard"}
 
 
 def names() -> list[str]:
@@ -53,7 +54,12 @@ def unknown_in(chosen: str) -> str | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the named benchmarks; exit code 2 for a name that is none."""
-    commands = {"model_ops": model_ops.main, "models": models.main, "torch_ops": torch_ops.main}
+    commands = {
+        "calibration": calibration.main,
+        "model_ops": model_ops.main,
+        "models": models.main,
+        "torch_ops": torch_ops.main,
+    }
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:])
     chosen = names() if not arguments or "all" in arguments else list(arguments)

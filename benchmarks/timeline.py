@@ -44,6 +44,8 @@ def matmul(size: int, depth: int, row_slices: int = 4, column_slices: int = 8) -
         read_bytes=2 * operand_bytes,
         core_read_bytes=operand_bytes * (row_slices + column_slices),
         write_bytes=2 * size * size,
+        core_columns=size // column_slices,
+        column_slices=column_slices,
         shared_reads=(OperandRead(operand_bytes, column_slices), OperandRead(operand_bytes, row_slices)),
     )
 

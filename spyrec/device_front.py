@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import refuse
 from spyrec.front import checked_engine, checked_numerics, checked_profile
-from spyrec.hardware.target import CALIBRATED, Target
+from spyrec.hardware.target import DEFAULT_PROFILE, Target
 from spyrec.options import Engine, Numerics, RunOptions
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def open_device(  # noqa: PLR0913 -- options, given by name
     *,
     schedule: str = "fifo",
     sanitize: str | Sequence[str] = (),
-    profile: str = CALIBRATED.name,
+    profile: str = DEFAULT_PROFILE.name,
     memory: MemoryOptions | None = None,
     index: int | None = None,
     engine: Engine | str = Engine.FAST,

@@ -18,6 +18,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, refuse
 from spyrec.garbage import rarely_searched
+from spyrec.hardware.cost import total_uncertainty
 from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import PROFILES, TargetProfile
 from spyrec.options import (
@@ -182,7 +183,7 @@ def _planned_with(kernels: KernelGraph | Staged, options: CompileOptions) -> Pla
     return PlanOptions(
         cores=options.target.cores if options.cores is None else options.cores,
         fixed_io_layouts=options.fixed_io_layouts,
-        profile=options.profile,
+        profile=checked_profile(options).name,
         lx_planner=options.lx_planner,
         auto_tile=has_loops and not asks_for_loops,
         has_windows=_has_windows(options),
@@ -424,7 +425,7 @@ class OpenedBundle:
             self._write_trace(record)
         report = self._checked(known, record) if options.check else None
         findings, warnings = _watched(self.device)
-        stats = _stats(record, options.profile)
+        stats = _stats(record, checked_profile(options).name)
         compared = None if comparison is None else comparison.of_outputs(record.outputs)
         return RunResult(record.outputs, record.dtypes, stats, report, None, findings, warnings, record.plans, compared)
 
@@ -439,7 +440,7 @@ class OpenedBundle:
         found = bisection.report(record.outputs)
         checks = self._checked(inputs, record) if options.check and found.ok else None
         compared = comparison.of_outputs(record.outputs) if comparison is not None and found.ok else None
-        stats = _stats(record, options.profile)
+        stats = _stats(record, checked_profile(options).name)
         return RunResult(record.outputs, record.dtypes, stats, checks, found, compare=compared)
 
     def _comparison(self, inputs: Mapping[str, HostArray]) -> Comparison | None:
@@ -629,7 +630,7 @@ def _refused(error: SpyrecError, options: RunOptions, device: SpyreDevice) -> Ru
             raise error
     told = {item.message for item in findings} | known
     others = [item for item in error.diagnostics if item.message not in told]
-    stats = _stats(RunRecord({}, {}, (), 0, 0, 0), options.profile)
+    stats = _stats(RunRecord({}, {}, (), 0, 0, 0), checked_profile(options).name)
     return RunResult({}, {}, stats, sanitizer=findings, warnings=(*warnings, *others))
 
 
@@ -659,7 +660,9 @@ def checked_engine(options: RunOptions) -> Engine:
 
 
 def checked_profile(options: RunOptions | CompileOptions) -> TargetProfile:
-    """Return the parameters of the simulated times that the options name; errors SPY0750 for an unknown name."""
+    """Return the parameters of the simulated times of some options; errors SPY0750 for an unknown name."""
+    if isinstance(options.profile, TargetProfile):
+        return options.profile
     found = PROFILES.get(options.profile)
     if found is None:
         message = f'there is no timing profile "{options.profile}"'
@@ -689,5 +692,10 @@ def _stats(record: RunRecord, profile: str) -> RunStats:
         lx_peak_bytes=record.lx_peak_bytes,
         flops=sum(item.flops for item in operations),
         simulated_us=None if None in times else sum(time for time in times if time is not None),
+        simulated_us_uncertainty=total_uncertainty(
+            (item.simulated_us, item.roofline.uncertainty)
+            for item in operations
+            if item.simulated_us is not None and item.roofline is not None
+        ),
     )
     return RunStats(total, operations, profile)

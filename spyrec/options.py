@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spyrec.dataclass import dataclass
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
-from spyrec.hardware.target import CALIBRATED, Target
+from spyrec.hardware.target import DEFAULT_PROFILE, Target, TargetProfile
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
@@ -43,7 +43,7 @@ class CompileOptions:
     as ``torch-spyre@2026-08``; ``None`` for spyrec's own.
     ``fixed_io_layouts``: inputs and outputs keep the default layout even where another would save a copy.
     ``loops``: ``keep`` the graph's loops in ``bundle.mlir``, or ``unroll`` them, a SuperDSC per iteration.
-    ``profile``: the parameters of the simulated times by which the planner chooses, by name.
+    ``profile``: the parameters of the simulated times by which the planner chooses, or their name.
     ``lx_planner``: what packs the scratchpads: ``best-fit``, ``omnimalloc``, ``cpsat``, or ``none`` for a plan that
     leaves every tensor in device memory.  ``auto_tile``: a graph without loops gets loops where tensors do not fit.
     ``correction_slots``: launches of one program that may be in flight with addresses of their own, 1 to 16.
@@ -60,7 +60,7 @@ class CompileOptions:
     symbolic_args: bool = True
     fixed_io_layouts: bool = False
     loops: Loops | str = Loops.KEEP
-    profile: str = CALIBRATED.name
+    profile: str | TargetProfile = DEFAULT_PROFILE.name
     lx_planner: str = "best-fit"
     auto_tile: bool = True
     correction_slots: int = 1
@@ -80,10 +80,10 @@ class RunOptions:
     ``bisect``: hold every SuperDSC against its operation's reference and stop at the first that is wrong.
     ``sanitize``: bugs to look for while the bundle runs: a list of ``bounds,init,lx,race,gap,sync``, or
     ``all``; ``sync`` delays whatever nobody waits for.
-    ``profile``: the parameters of the simulated times, by name.  ``trace``: write the simulated timeline to this file
-    (Chrome trace JSON); ``force``: replace a file there that is no trace of spyrec's.  ``allow_tiled_launch``: inputs
-    larger than compiled for are launched in tiles, where the bundle's tile contracts say how; else they are refused
-    (SPY0955).
+    ``profile``: the parameters of the simulated times, or their name.  ``trace``: write the simulated timeline to this
+    file (Chrome trace JSON); ``force``: replace a file there that is no trace of spyrec's.  ``allow_tiled_launch``:
+    inputs larger than compiled for are launched in tiles, where the bundle's tile contracts say how; else they are
+    refused (SPY0955).
     ``weight_cache_bytes``: most memory that decoded weights may take between their uses.
     ``engine``: ``fast``, or ``reference`` for the interpreter that defines what programs do, which nothing can watch
     (SPY0780).  It takes about a second for some ten million multiply-adds.
@@ -102,7 +102,7 @@ class RunOptions:
     max_executions: int = MAX_EXECUTIONS
     bisect: bool = False
     sanitize: str | None = None
-    profile: str = CALIBRATED.name
+    profile: str | TargetProfile = DEFAULT_PROFILE.name
     trace: str | os.PathLike[str] | None = None
     weight_cache_bytes: int = 1 << 30
     allow_tiled_launch: bool = True
@@ -123,6 +123,7 @@ class TotalStats:
     ``dma_h2d_bytes`` and ``dma_d2h_bytes`` are the device bytes of the host copies; those of the constants count in the
     call that brings them.
     ``simulated_us`` is the device's time, host copies apart; ``None`` where the device has no model of it.
+    ``simulated_us_uncertainty``: the share of it by which a measured time would be off, nine times of ten.
     """
 
     hbm_read_bytes: int
@@ -133,6 +134,7 @@ class TotalStats:
     lx_peak_bytes: int
     flops: int
     simulated_us: float | None = None
+    simulated_us_uncertainty: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class RunStats:
 
     total: TotalStats
     ops: tuple[OperationStats, ...]
-    profile: str = CALIBRATED.name
+    profile: str = DEFAULT_PROFILE.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks.measure import Figures, rounded
 from benchmarks.timeline import PUBLISHED_US
-from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
+from spyrec.hardware.cost import BatchOrder, Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
 from spyrec.hardware.target import CALIBRATED, PROFILES, STICK_BYTES, TargetProfile
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.reader import read_graph_data
@@ -138,6 +138,11 @@ def _record(matmul: Matmul, slices: tuple[int, int, int, int]) -> OperationRecor
         shared_reads=(OperandRead(left, n), OperandRead(right, m)),
         combination=Combination(k, 1, 4 * result * k // cores),
         batch_slices=b,
+        batch_cuts=b,
+        core_columns=columns // n,
+        column_slices=n,
+        # the default layout has the batches innermost
+        batch_order=BatchOrder(matmul.batch, matmul.batch, matmul.batch),
     )
 
 

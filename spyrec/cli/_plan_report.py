@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from spyrec.cli._stats_report import uncertainty_text
+
 if TYPE_CHECKING:
     from spyrec.hardware.plan_record import (
         PlanFigures,
@@ -114,6 +116,7 @@ def _totals(figures: PlanFigures) -> list[str]:
         (number, sum(item.simulated_us for item in items))
         for number, items in groupby(figures.operations, key=lambda item: item.program)
     )
+    share = uncertainty_text(figures.simulated_us_uncertainty)
     ring = sum(item.ring_bytes for item in figures.operations)
     ratio = f"{moved / bound:.4f}" if bound else "-"
     return [
@@ -122,5 +125,5 @@ def _totals(figures: PlanFigures) -> list[str]:
         f"scratchpads: {lx.peak_bytes:,} of {lx.usable_bytes:,} usable bytes of each core{planner}",
         *([f"shuffles: {ring:,} bytes over the ring"] if ring else []),
         *(f"program {number}: {time_us:,.3f} us" for number, time_us in times),
-        f"flops {figures.flops:,}, predicted time {figures.simulated_us:,.3f} us",
+        f"flops {figures.flops:,}, predicted time {figures.simulated_us:,.3f} us{share}",
     ]

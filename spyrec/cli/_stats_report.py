@@ -39,6 +39,7 @@ def _operation_to_json(operation: OperationStats) -> dict[str, object]:
         "lx_peak_bytes": operation.lx_peak_bytes,
         "flops": operation.flops,
         "simulated_us": operation.simulated_us,
+        "simulated_us_uncertainty": None if operation.roofline is None else operation.roofline.uncertainty,
     }
 
 
@@ -86,6 +87,13 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _total_lines(stats: RunStats) -> list[str]:
     fields = dataclasses.asdict(stats.total)
+    share = uncertainty_text(fields.pop("simulated_us_uncertainty"))
     width = max(len(name) for name in fields)
     texts = {name: _time(value) if name == "simulated_us" else f"{value:,}" for name, value in fields.items()}
-    return [f"{name.ljust(width)}  {text:>16}" for name, text in texts.items()]
+    shares = {"simulated_us": share}
+    return [f"{name.ljust(width)}  {text:>16}{shares.get(name, '')}" for name, text in texts.items()]
+
+
+def uncertainty_text(share: float | None) -> str:
+    """Return what stands behind a time; nothing where its uncertainty is not known."""
+    return "" if share is None else f" (± {100 * share:.0f} %)"

@@ -11,6 +11,7 @@ import click
 from spyrec.bundle.dialects import COMPATIBLE
 from spyrec.cli._console import current_console
 from spyrec.cli._paths import OutputPath
+from spyrec.cli._profile import resolve_profile
 from spyrec.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ _SHOWN_DIFFERENCES = 20
     help="Write what its writer of that date writes, known mistakes included; without a date the newest one.",
 )
 @click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
-@click.option("--profile", default="calibrated", show_default=True, metavar="NAME", help="Parameters of plan times.")
+@click.option(
+    "--profile", default="measured-2026-08", show_default=True, metavar="NAME|FILE", help="Parameters of plan times."
+)
 @click.option(
     "--lx-planner",
     type=click.Choice(["best-fit", "omnimalloc", "cpsat", "none"]),
@@ -121,7 +124,8 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         raise click.UsageError("give the bundle to write (-o) or to compare with (--golden), or --explain-plan")
     device = _target(target, cores)
     options = CompileOptions(
-        cores, device, symbolic_args, fixed_io_layouts, loops, profile, lx_planner, auto_tile=not no_auto_tile,
+        cores, device, symbolic_args, fixed_io_layouts, loops, resolve_profile(profile), lx_planner,
+        auto_tile=not no_auto_tile,
         correction_slots=correction_slots, symbolic_strides=symbolic_strides,
         tile_reductions=tile_reductions, compat=compat, cache=cache, cache_bytes=cache_bytes,
     )  # fmt: skip

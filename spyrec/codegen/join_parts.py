@@ -22,6 +22,7 @@ from spyrec.codegen.opspec import OpSpecFile
 from spyrec.codegen.row_specs import row_spec
 from spyrec.codegen.top_specs import top_spec
 from spyrec.dataclass import dataclass
+from spyrec.hardware.cost import total_uncertainty
 from spyrec.hardware.plan_record import PlanFigures
 from spyrec.hardware.target import SEGMENT_BYTES
 from spyrec.ir.constants import load_constant
@@ -336,4 +337,7 @@ def _figures(parts: Sequence[Manifest]) -> PlanFigures | None:
         tensors=tuple(tensor for item in found for tensor in item.tensors),
         loops=tuple(loop for item in found for loop in item.loops),
         notes=tuple(note for item in found for note in item.notes),
+        simulated_us_uncertainty=total_uncertainty(
+            (operation.simulated_us, operation.simulated_us_uncertainty) for operation in operations
+        ),
     )

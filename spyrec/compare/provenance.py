@@ -21,7 +21,7 @@ from spyrec.bundle.superdsc import Component, SuperDsc
 from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
-from spyrec.hardware.target import CALIBRATED, PROFILES
+from spyrec.hardware.target import DEFAULT_PROFILE, PROFILES
 from spyrec.ir.graph import ConstantData, Graph, Node
 from spyrec.ir.host_ops import node_reason
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
@@ -136,7 +136,7 @@ def _options_of(bundle: BundleContent) -> PipelineOptions:
         target,
         min(known.cores, target.cores),
         known.fixed_io_layouts,
-        profile=PROFILES.get(known.profile, CALIBRATED),
+        profile=PROFILES.get(known.profile, DEFAULT_PROFILE),
         lx_planner=known.lx_planner,
         auto_tile=known.auto_tile,
         symbolic_args=symbolic_args,

@@ -23,7 +23,7 @@ from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.operand_check import EmulatedOperandCheck
 from spyrec.emulator.program_store import DecodedImage, ProgramStore, StartedEntry
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.hardware.target import CALIBRATED, SEGMENT_BYTES, TargetProfile
+from spyrec.hardware.target import DEFAULT_PROFILE, SEGMENT_BYTES, TargetProfile
 from spyrec.runtime.device import ArgumentTable, LaunchStats, TableEntry
 from spyrec.runtime.errors import ForeignMemory, NoEntry, OutsideAllocation
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
@@ -113,7 +113,7 @@ class EmulatorOptions:
 
     cores: int = 32
     numerics: Numerics = Numerics.DL16
-    profile: TargetProfile = CALIBRATED
+    profile: TargetProfile = DEFAULT_PROFILE
     max_executions: int = MAX_EXECUTIONS
     engine: Engine = Engine.FAST
     sanitizers: frozenset[Sanitizer] = NO_SANITIZERS

@@ -43,7 +43,7 @@ from spyrec.emulator.timeline.launch import CallTimes
 from spyrec.emulator.trip_counts import bound_values
 from spyrec.emulator.units import units_of
 from spyrec.emulator.watched_launch import WatchedLaunch, Watchers
-from spyrec.hardware.target import CALIBRATED, Target, TargetProfile
+from spyrec.hardware.target import DEFAULT_PROFILE, Target, TargetProfile
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
 from spyrec.runtime.observer import ExecutionObserver, RunEnded
@@ -84,7 +84,7 @@ class EmulatedDevice:
         numerics: Numerics | str = Numerics.DL16,
         *,
         max_executions: int = MAX_EXECUTIONS,
-        profile: TargetProfile = CALIBRATED,
+        profile: TargetProfile = DEFAULT_PROFILE,
         sanitizers: frozenset[Sanitizer] = NO_SANITIZERS,
         memory: DeviceMemory | None = None,
         engine: Engine | str = Engine.FAST,

@@ -19,11 +19,15 @@ OUTPUTS_MARK = "spyrec.outputs/1"
 TRACE_FORMAT = "spyrec.trace/1"
 """The first member of a trace, ``format``."""
 
+PROFILE_FORMAT = "spyrec.profile/1"
+"""The first member of a timing profile, ``format``."""
+
 PICTURE_MARK = "<!-- spyrec.picture/1 -->"
 """The first line of a picture, an SVG."""
 
 _HEAD_BYTES = 256
 _MOST_METADATA_BYTES = 1 << 20
+_PROFILE_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(PROFILE_FORMAT.encode()) + rb'"')
 _TRACE_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(TRACE_FORMAT.encode()) + rb'"')
 
 
@@ -60,10 +64,15 @@ def _is_trace(file: IO[bytes]) -> bool:
     return _TRACE_HEAD.match(file.read(_HEAD_BYTES)) is not None
 
 
+def _is_profile(file: IO[bytes]) -> bool:
+    return _PROFILE_HEAD.match(file.read(_HEAD_BYTES)) is not None
+
+
 def _is_picture(file: IO[bytes]) -> bool:
     return file.read(_HEAD_BYTES).startswith(PICTURE_MARK.encode())
 
 
 OUTPUTS = FileKind("the outputs", "SPY0766", _is_outputs)
 TRACE = FileKind("the trace", "SPY0751", _is_trace)
+PROFILE = FileKind("the profile", "SPY0792", _is_profile)
 PICTURE = FileKind("the picture", "SPY0322", _is_picture)

@@ -12,7 +12,7 @@ from enum import Enum
 
 from spyrec.dataclass import dataclass
 from spyrec.files.json_form import COUNT, INTEGER, NAME, Form, json, omitted, optional
-from spyrec.hardware.target import CALIBRATED, Target
+from spyrec.hardware.target import DEFAULT_PROFILE, Target
 
 _US_DIGITS = 6  # a picosecond: what differs beyond is the machine's, not the model's
 _MOST_ENTRIES = 1_000_000
@@ -20,6 +20,7 @@ _MOST_LOOPS = 64
 
 _TEXT = Form(max_length=4096)
 _MICROSECONDS = Form(at_least=0, is_finite=True, digits=_US_DIGITS)
+_SHARE = Form(at_least=0, is_finite=True, digits=4)
 _LOOPS = Form(max_length=_MOST_LOOPS, each=COUNT)
 _SLICES = Form(max_length=_MOST_LOOPS, keys=_TEXT, each=COUNT)
 _ENTRIES = Form(max_length=_MOST_ENTRIES)
@@ -37,7 +38,7 @@ class PlanOptions:
 
     cores: int = field(metadata=json(Form(at_least=1, at_most=Target().cores)))
     fixed_io_layouts: bool = False
-    profile: str = field(default=CALIBRATED.name, metadata=json(NAME))
+    profile: str = field(default=DEFAULT_PROFILE.name, metadata=json(NAME))
     lx_planner: str = field(default="best-fit", metadata=json(NAME))
     auto_tile: bool = False
     has_windows: bool = field(default=False, metadata=omitted())
@@ -118,6 +119,7 @@ class PlannedOperation:
     simulated_us: float = field(metadata=json(_MICROSECONDS))
     source_slices: Mapping[str, int] = field(default_factory=dict[str, int], metadata=omitted(_SLICES))
     ring_bytes: int = field(default=0, metadata=omitted(COUNT))
+    simulated_us_uncertainty: float | None = field(default=None, metadata=omitted(_SHARE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +180,9 @@ class PlanFigures:
     """The figures of a compiled model, in one run with the most trips of every loop.
 
     ``hbm_read_bytes``, ``hbm_write_bytes``, ``flops`` and ``simulated_us`` are sums over its operations.
-    ``lower_bound_bytes``: every input and constant that an operation reads once, every output once.  ``profile``: the
-    parameters of the simulated times.  ``notes``: the planner's decisions.
+    ``simulated_us_uncertainty``: the share of the time by which a measured one would be off, nine times of ten; of one
+    operation it is that of its class.  ``lower_bound_bytes``: every input and constant that an operation reads once,
+    every output once.  ``profile``: the parameters of the simulated times.  ``notes``: the planner's decisions.
     """
 
     lx: LxFigures
@@ -193,3 +196,4 @@ class PlanFigures:
     tensors: tuple[PlannedTensor, ...] = field(default=(), metadata=optional(_ENTRIES))
     loops: tuple[PlannedLoop, ...] = field(default=(), metadata=optional(_ENTRIES))
     notes: tuple[PlanNote, ...] = field(default=(), metadata=optional(_ENTRIES, "decisions"))
+    simulated_us_uncertainty: float | None = field(default=None, metadata=omitted(_SHARE))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from typing import Self
 
@@ -185,12 +185,92 @@ class ReductionRate:
     """Memory rate of a stick reduction by its result rows: ``floor + span * exp(-rows / decay_rows)``, bytes per us.
 
     ``share_by_cores``: (cores, share of the rate) where fewer cores cannot saturate the memory, fewest first.
+    ``half_bytes_per_us``: what half of the cores get at most; all of them get twice that.  ``vector_bytes_per_us``: at
+    which one core folds, beside the memory; it is not limited apart from other operations where absent.
     """
 
     floor: Figure
     span: Figure
     decay_rows: Figure
-    share_by_cores: tuple[tuple[int, Figure], ...]
+    share_by_cores: tuple[tuple[int, Figure], ...] = ()
+    half_bytes_per_us: Figure | None = None
+    vector_bytes_per_us: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTerms:
+    """What the way through memory costs beyond bytes: shares of the time that they take, where nothing else is said.
+
+    ``half_share``: of the memory's rate that half of the cores or fewer reach.
+
+    ``doubling``, ``partial_doubling``, ``turn_doubling``: per doubling of the bytes beyond 1 MiB.
+
+    ``partial_turnaround``, ``copy_turnaround``, ``turn_turnaround``, ``matmul_turnaround``: as ``turnaround_bytes``, of
+    operations with an operand that does not fill the result, copies, copies that turn dims, and matmuls.
+
+    ``short_run``: over the square of the sticks that a core reads in a row, where the longer of rows and columns of
+    sticks is divided.  ``square``: where rows are as many as columns of sticks in an operation with an operand that
+    does not fill the result; a quarter less per doubling of the rows.
+
+    ``piece``: bytes' worth per byte of the smaller of reads and writes and doubling of the pieces of a copy beyond 4,
+    at most ``most_pieces`` doublings.  ``narrow_turn``: per halving of the written rows below 8.
+
+    ``again``, ``again_short``: reading what an operation before left in device memory; the latter over the sticks in a
+    row.  ``start_us``: of every execution.
+    """
+
+    half_share: Figure
+    doubling: Figure
+    partial_doubling: Figure
+    turn_doubling: Figure
+    partial_turnaround: Figure
+    copy_turnaround: Figure
+    turn_turnaround: Figure
+    matmul_turnaround: Figure
+    short_run: Figure
+    square: Figure
+    piece: Figure
+    most_pieces: Figure
+    narrow_turn: Figure
+    again: Figure
+    again_short: Figure
+    start_us: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulTerms:
+    """What a matmul's division and the order of its operands cost, as shares of its arithmetic unless said otherwise.
+
+    ``fill_exponent``: of the rows that fill the array, over ``rows_for_peak``.
+
+    ``cohort``: per eight cores beyond eight along one dim, where a core's part of the result passes 64 K elements, in
+    full from 256 K; ``wide_cohort``: the same where it is also wider than 128 along that dim, in full from 128 K and
+    192.
+
+    ``spill``: the result's bytes that are stored and fetched again, per doubling of a core's part beyond 64 K, at most
+    ``most_spill``; depths below 512 spill less.  ``depth_split``: factor where the depth is divided.  ``six_sticks``:
+    factor where a core has six or twelve sticks of columns.
+
+    ``left_order``, ``shared_left_order``, ``right_order``: where batches lie between the rows of the first operand, the
+    same beside a second one that all batches share, and of the second; in full from four batches, the shared one beyond
+    four.  ``result_order``, ``shared_result_order``: the result's bytes again, where batches lie between its rows.
+    ``batch_split``: factor where batches are divided.  ``start_us``: of every execution, to fill the array.
+    """
+
+    fill_exponent: Figure
+    cohort: Figure
+    wide_cohort: Figure
+    spill: Figure
+    most_spill: Figure
+    depth_split: Figure
+    six_sticks: Figure
+    left_order: Figure
+    shared_left_order: Figure
+    right_order: Figure
+    result_order: Figure
+    shared_result_order: Figure
+    batch_split: Figure
+    start_us: Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +288,9 @@ class TargetProfile:
     ``contends_whole``: that price then holds for all the operation's traffic, not for the operand alone.
     ``ring_bytes_per_us``: one direction; ``partial_sum_us``: per result element and K slice beyond the first;
     ``batch_exponent``: the whole cost grows with the batch slices to this power.
-    ``host_to_device_bytes_per_us``, ``device_to_host_bytes_per_us``: the host link.
+    ``host_to_device_bytes_per_us``, ``device_to_host_bytes_per_us``: the host link.  ``reduction``, ``streams``,
+    ``matmul``: terms that only some profiles have.  ``uncertainty``: by class of operations, the share of a time by
+    which nine of ten measured ones were off at most.
     """
 
     def __hash__(self) -> int:
@@ -237,6 +319,13 @@ class TargetProfile:
     broadcast_bytes_per_us: Figure | None = None
     outer_reduction_bytes_per_us: Figure | None = None
     reduction: ReductionRate | None = None
+    streams: StreamTerms | None = None
+    matmul: MatmulTerms | None = None
+    uncertainty: tuple[tuple[str, Figure], ...] = ()
+
+    def __hash__(self) -> int:
+        # profiles are keys of many tables, and hardly two have one name
+        return hash(self.name)
 
 
 CYCLES_PER_US = Figure(1500, "makes 32 cores * 2 corelets * 64 PEs * 8 lanes * 2 the stated peak", Trust.INFERRED)
@@ -337,6 +426,81 @@ Not in it, because the published matmul times contradict it: re-reading operands
 matmuls of default layout.
 """
 
+_TIMINGS = "829 kernel times of a 32-core card in public torch-spyre forks, 2026-08, fitted by scripts/fit_profile.py"
+
+
+def _fit(value: float) -> Figure:
+    return Figure(value, _TIMINGS, Trust.FITTED)
+
+
+MEASURED_2026_08 = replace(
+    CALIBRATED,
+    name="measured-2026-08",
+    memory_bytes_per_us=_fit(175_000),
+    core_memory_bytes_per_us=_fit(122_400),
+    turnaround_bytes=_fit(1.027),
+    overlap=_fit(0.271),
+    matmul_macs_per_us=_fit(1_215_000),
+    vector_bytes_per_us=_fit(105_000),
+    broadcast_cores=_fit(32),
+    restickify_bytes_per_us=_fit(117_500),
+    broadcast_bytes_per_us=_fit(118_000),
+    outer_reduction_bytes_per_us=_fit(131_200),
+    reduction=ReductionRate(
+        floor=_fit(113_700),
+        span=_fit(60_300),
+        decay_rows=_fit(5_184),
+        half_bytes_per_us=_fit(78_770),
+        vector_bytes_per_us=_fit(15_180),
+    ),
+    streams=StreamTerms(
+        half_share=_fit(0.937),
+        doubling=_fit(0.02128),
+        partial_doubling=_fit(0.02392),
+        turn_doubling=_fit(0.04893),
+        partial_turnaround=_fit(0.6163),
+        copy_turnaround=_fit(0.1862),
+        turn_turnaround=_fit(0.8114),
+        matmul_turnaround=_fit(0.2963),
+        short_run=_fit(3.997),
+        square=_fit(0.2025),
+        piece=_fit(0.4432),
+        most_pieces=_fit(6),
+        narrow_turn=_fit(0.341),
+        again=_fit(0.1729),
+        again_short=_fit(5.005),
+        start_us=_fit(0.575),
+    ),
+    matmul=MatmulTerms(
+        fill_exponent=_fit(0.7188),
+        cohort=_fit(0.3915),
+        wide_cohort=_fit(0.811),
+        spill=_fit(0.5812),
+        most_spill=_fit(2.789),
+        depth_split=_fit(2.007),
+        six_sticks=Figure(1.5, "notes on the same times: 6 or 12 sticks of N per core cost 1.5 times", Trust.STATED),
+        left_order=_fit(3.369),
+        shared_left_order=_fit(1.141),
+        right_order=_fit(2.488),
+        result_order=_fit(2.562),
+        shared_result_order=_fit(0.5023),
+        batch_split=_fit(2.483),
+        start_us=_fit(3.141),
+    ),
+    uncertainty=(
+        ("copy", _fit(0.134)),
+        ("copy that turns dims outside the sticks", _fit(0.155)),
+        ("matmul", _fit(0.182)),
+        ("outer reduction", _fit(0.23)),
+        ("pointwise", _fit(0.118)),
+        ("pointwise with an operand that does not fill the result", _fit(0.113)),
+        ("reduction", _fit(0.058)),
+        ("restickify", _fit(0.02)),
+        ("broadcast", _fit(0.113)),
+    ),
+)
+"""Rates and terms fitted to measured kernel times; docs/planning.md says how well, and where not to trust it."""
+
 PLANNER_2026_06 = TargetProfile(
     name="planner-2026-06",
     memory_bytes_per_us=_PEAK_MEMORY,
@@ -359,5 +523,8 @@ PLANNER_2026_06 = TargetProfile(
 )
 """The matmul planner of torch-spyre's June 2026 snapshot: a score to choose splits by, not a time."""
 
-PROFILES = {profile.name: profile for profile in (CALIBRATED, DATASHEET, PLANNER_2026_06)}
-"""Every timing profile by name; ``calibrated`` is the default everywhere."""
+DEFAULT_PROFILE = MEASURED_2026_08
+"""The profile of whoever names none."""
+
+PROFILES = {profile.name: profile for profile in (MEASURED_2026_08, CALIBRATED, DATASHEET, PLANNER_2026_06)}
+"""Every timing profile by name."""

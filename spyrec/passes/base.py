@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError
-from spyrec.hardware.target import CALIBRATED, Target, TargetProfile
+from spyrec.hardware.target import DEFAULT_PROFILE, Target, TargetProfile
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.likeness import Answers
@@ -69,7 +69,7 @@ class PipelineOptions:
     auto_tile: bool = True
     lx_planner: str = "best-fit"
     tile_groups: tuple[TileGroup, ...] = ()
-    profile: TargetProfile = CALIBRATED
+    profile: TargetProfile = DEFAULT_PROFILE
     symbolic_args: bool = True
     has_shuffles: bool = True
     divides_for_shuffles: bool = True

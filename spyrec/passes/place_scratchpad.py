@@ -14,7 +14,7 @@ from spyrec.ir.kernel_form import Rule
 from spyrec.ir.likeness import program_likeness
 from spyrec.passes.base import NO_PLANNER, PassContext, PipelineOptions
 from spyrec.passes.lifetimes import Lifetime, lifetimes
-from spyrec.passes.planning.record import kernel_record, simulated_us, slices_by_dim
+from spyrec.passes.planning.record import kernel_record, pooled, simulated_us, slices_by_dim
 from spyrec.passes.planning.residency import Group, Names, Residence, Shuffles, Way, residences, with_residences
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
 
@@ -140,11 +140,14 @@ def _packed(
 
 def _time_us(graph: KernelGraph, placed: _Placed, profile: TargetProfile) -> float:
     """Return the simulated time of all executions of a program."""
-    return sum(_kernel_us(graph, kernel, placed.offsets.keys(), profile) for kernel in placed.kernels)
+    pool = pooled(graph)
+    return sum(_kernel_us(graph, kernel, placed.offsets.keys(), profile, pool) for kernel in placed.kernels)
 
 
-def _kernel_us(graph: KernelGraph, kernel: Kernel, in_lx: AbstractSet[str], profile: TargetProfile) -> float:
-    return graph.trips(kernel.loops) * simulated_us(kernel, in_lx, profile)
+def _kernel_us(
+    graph: KernelGraph, kernel: Kernel, in_lx: AbstractSet[str], profile: TargetProfile, pool: AbstractSet[str]
+) -> float:
+    return graph.trips(kernel.loops) * simulated_us(kernel, in_lx, profile, pool)
 
 
 _DECISIONS = {
@@ -162,6 +165,7 @@ class _Notes:
         self._graph = graph
         self._options = options
         self._offsets = placed.offsets
+        self._pool = pooled(graph)
         self._moved_on = frozenset(item.source for item in placed.residences)
         self._users: dict[str, list[Kernel]] = {}
         for kernel in placed.kernels:
@@ -179,7 +183,7 @@ class _Notes:
         saved_us = self._saved_us(item.name) if item.way is Way.SHUFFLED or item.name in self._moved_on else 0.0
         if item.way is Way.SHUFFLED:
             assert item.copy is not None
-            taken_us = _kernel_us(self._graph, item.copy, self._offsets.keys(), self._options.profile)
+            taken_us = _kernel_us(self._graph, item.copy, self._offsets.keys(), self._options.profile, self._pool)
             source, target = (_parts(item.copy, owners) for owners in item.copy.owners)
             ring_bytes = kernel_record(item.copy).ring_bytes * self._graph.trips(item.copy.loops)
             moved = f'from {source} to {target} as "{item.name}", {ring_bytes} bytes over the ring in {taken_us:.3f} us'
@@ -189,8 +193,10 @@ class _Notes:
     def _saved_us(self, name: str) -> float:
         """Return the time that operations save by finding a tensor in LX, shuffles of it apart."""
         in_lx, profile = self._offsets.keys(), self._options.profile
+        pool = self._pool | {name}
         return sum(
-            _kernel_us(self._graph, kernel, in_lx - {name}, profile) - _kernel_us(self._graph, kernel, in_lx, profile)
+            _kernel_us(self._graph, kernel, in_lx - {name}, profile, pool)
+            - _kernel_us(self._graph, kernel, in_lx, profile, pool)
             for kernel in self._users.get(name, ())
         )
 

@@ -49,7 +49,7 @@ def test_the_report_needs_no_bundle_and_states_every_figure(graph: Path, capsys:
     assert f"{figures.simulated_us:,.3f} us" in said
     for title in ("program 0", "loops", "tensors", "scratchpads"):
         assert f"\n{title}\n" in said
-    assert "profile calibrated" in said
+    assert "profile measured-2026-08" in said
 
 
 def test_decisions_are_shown_with_what_the_alternative_costs() -> None:

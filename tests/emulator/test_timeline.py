@@ -18,7 +18,7 @@ from tests.emulator.example_cases import load_kernel, right_kernels
 
 def work(overlap: float = 0.0, compute_us: float = 0.0, ring_us: float = 0.0, core_rate: float = 1e9) -> OperationWork:
     """Work on a memory that passes 100 bytes per microsecond; the loads stand in the groups."""
-    return OperationWork(0.0, 0.0, 100.0, core_rate, compute_us, ring_us, overlap)
+    return OperationWork(0.0, 0.0, 100.0, core_rate, compute_us, ring_us, 0.0, overlap)
 
 
 def windows(timeline: OperationTimeline, group: int = 0) -> dict[CoreEngine, tuple[float, float]]:

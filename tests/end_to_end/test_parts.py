@@ -372,7 +372,7 @@ def test_one_output_replaces_one_input() -> None:
 
 @pytest.mark.parametrize("missing", ["v", "u"])
 def test_an_input_that_only_the_host_reads_is_required(missing: str) -> None:
-    builder = spyrec.GraphBuilder("two roads")
+    builder = spyrec.GraphBuilder("two_roads")
     v, u = (builder.input(name, (5, 64), "float16") for name in "vu")
     builder.output(builder.add(u, u, name="o"))
     builder.output(builder.cumsum(v, dim=0, name="c"))

@@ -18,7 +18,7 @@ from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
 from spyrec.front import emit, schedule
 from spyrec.hardware.plan_record import Decision
-from spyrec.hardware.target import CALIBRATED, RING_CORES, Figure
+from spyrec.hardware.target import CALIBRATED, PROFILES, RING_CORES, Figure
 from spyrec.ir.kernel import Kernel, KernelGraph, Owners
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.planning.shares import Share, moved_ring_bytes
@@ -50,7 +50,7 @@ def _shuffles(graph: KernelGraph) -> list[Kernel]:
 
 
 def _simulated_us(graph: KernelGraph, options: CompileOptions) -> float:
-    return plan_figures(graph, options.target, CALIBRATED).simulated_us
+    return plan_figures(graph, options.target, PROFILES[options.profile]).simulated_us
 
 
 # What is computed does not change
@@ -64,12 +64,13 @@ def test_shuffles_change_no_number(seed: int) -> None:
     data = builder.data()
     arrays = random_arrays(data, seed)
     target = small_target(random.Random(seed).choice((4, 16, 64, 1 << 14)))
-    options = CompileOptions(cores=builder.cores, target=target, auto_tile=seed % 4 == 0)
+    options = CompileOptions(cores=builder.cores, target=target, auto_tile=seed % 4 == 0, profile=CALIBRATED.name)
     try:
         plain = run_planned(data, arrays, replace(options, lx_planner="none", auto_tile=False))
     except SpyrecError:  # a pin that the graph's loops do not leave
         return
-    found = run_planned(data, arrays, options, RunOptions(check=True, sanitize="all"))
+    watched = RunOptions(check=True, sanitize="all", profile=CALIBRATED.name)
+    found = run_planned(data, arrays, options, watched)
     assert found.result.is_ok, (found.result.check, found.result.sanitizer)
     assert found.measured_bytes == found.predicted_bytes
     assert not scratchpad_faults(found.graph)
@@ -98,7 +99,7 @@ def test_random_graphs_of_these_tests_do_shuffle() -> None:
     count = in_loops = 0
     for seed in range(40):
         builder = RelayoutGraph(seed)
-        options = CompileOptions(cores=builder.cores, auto_tile=False)
+        options = CompileOptions(cores=builder.cores, auto_tile=False, profile=CALIBRATED.name)
         try:
             shuffles = _shuffles(planned(builder.data(), options))
         except SpyrecError:

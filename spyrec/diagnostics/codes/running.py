@@ -128,6 +128,26 @@ RUNNING: dict[str, Code] = {
         "A loaded model has the entries that its directory lists.",
         hint="`model.entries` lists them",
     ),
+    "SPY0789": Code(
+        "no list of measured times",
+        "A profile is fitted to a CSV file with a row per measured configuration; docs/planning.md names its columns.",
+        hint="give every row its shape, cores, division and time",
+    ),
+    "SPY0790": Code(
+        "extra for fitting profiles missing",
+        "A profile is fitted with SciPy, which is installed as an extra.",
+        hint='pip install "spyrec[calibrate]"',
+    ),
+    "SPY0791": Code(
+        "no timing profile",
+        "A profile file has figures of the cost model, each a positive number within the peaks of the device.",
+        hint="write it with `spyrec calibrate`",
+    ),
+    "SPY0792": Code(
+        "profile cannot be written",
+        "Its directory must exist and be writable; it is written whole.",
+        hint="name a file in an existing, writable directory",
+    ),
     "SPY0796": Code(
         "kernels cannot be compiled",
         "Found by spyrec doctor: a kernel of one addition was to be compiled, loaded and called.",

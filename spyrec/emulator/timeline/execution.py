@@ -1,7 +1,7 @@
 """The timeline of one SuperDSC execution: a discrete-event model per core and engine.  Its times are simulated.
 
-Every core runs five phases: fill (fetch the share of the operands that is not pipelined), steady (fetch, compute and
-store at once), drain (compute the rest), combine (partial sums over the ring), store (the rest).  The cores that
+Every core runs six phases: start, fill (fetch the share of the operands that is not pipelined), steady (fetch, compute
+and store at once), drain (compute the rest), combine (partial sums over the ring), store (the rest).  The cores that
 transfer share the memory's rate evenly, each limited by its own; an event is the end of a transfer or of a computation,
 after which the shares are dealt again.  The slowest core ends the execution: SuperDSCs are separated by barriers.
 
@@ -82,6 +82,7 @@ class _GroupRun:
         self.group = group
         pipelined, serial = work.overlap, 1.0 - work.overlap
         self.phases = [
+            _Phase(0.0, 0.0, unit, 0.0, work.start_us),
             _Phase(serial, 0.0, unit, 0.0, 0.0),
             _Phase(pipelined, pipelined, unit, pipelined, pipelined * work.compute_us),
             _Phase(0.0, 0.0, unit, serial, serial * work.compute_us),

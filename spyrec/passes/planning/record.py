@@ -10,10 +10,26 @@ from functools import lru_cache
 
 from spyrec.dataclass import dataclass
 from spyrec.device_ops import IDENTITY, device_operation
-from spyrec.hardware.cost import Combination, OperandRead, OperationClass, OperationRecord, Unit, cost_of
+from spyrec.hardware.cost import (
+    BatchOrder,
+    Combination,
+    OperandRead,
+    OperandWalk,
+    OperationClass,
+    OperationRecord,
+    Unit,
+    Walk,
+    WalkedDim,
+    batch_order,
+    cost_of,
+    pieces_of,
+    strewn_batch,
+    turns,
+    walk_of,
+)
 from spyrec.hardware.target import PARTIAL_SUM_BYTES, STICK_BYTES, TargetProfile
 from spyrec.hardware.work_slices import ring_hops, slices_of_cores
-from spyrec.ir.kernel import Kernel, KernelGraph, Owners
+from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Owners
 from spyrec.ir.kernel_form import KernelForm, Rule
 from spyrec.ir.remembered_hash import RemembersHash, remembers_hash
 from spyrec.passes.planning.kernel_space import KernelSpace, OperandSpace, kernel_space
@@ -29,9 +45,21 @@ def record_of(
     ``in_lx``: buffers that lie in the cores' scratchpads; all others lie in device memory.  ``division``: slices per
     variable of the form, even and along sticks whole ones; the kernel's own where ``None``.
     """
-    assert kernel.output.buffer in graph.buffers, kernel.name
     chosen = division or kernel.division or (1,) * len(kernel.placed.variables)
-    return kernel_record(kernel).under(chosen, lx_flags(kernel, in_lx))
+    record = kernel_record(kernel).under(chosen, lx_flags(kernel, in_lx))
+    return replace(record, reads_pool=reads_any(kernel, pooled(graph) - in_lx))
+
+
+def pooled(graph: KernelGraph) -> frozenset[str]:
+    """Return the intermediates that lie in a program's pool unless in LX; none before programs are known."""
+    outside = {name for program in graph.programs for name in program.arguments}
+    return frozenset(
+        use.buffer
+        for program in graph.programs
+        for kernel in graph.kernels[program.first_kernel : program.end_kernel]
+        for use in kernel.uses
+        if use.buffer not in outside and graph.buffers[use.buffer].role is BufferRole.INTERMEDIATE
+    )
 
 
 def lx_flags(kernel: Kernel, in_lx: AbstractSet[str]) -> tuple[bool, ...]:
@@ -59,9 +87,22 @@ def kernel_record(kernel: Kernel) -> UndividedRecord:
     return _shuffling(record, kernel.placed, kernel.owners) if kernel.owners else record
 
 
-def simulated_us(kernel: Kernel, in_lx: AbstractSet[str], profile: TargetProfile) -> float:
-    """Return the simulated time of one execution of a divided kernel, with some of its buffers in the scratchpads."""
-    return _simulated_us(kernel_record(kernel), kernel.division or (), lx_flags(kernel, in_lx), profile)
+def reads_any(kernel: Kernel, names: AbstractSet[str]) -> bool:
+    """Whether a kernel reads one of some buffers."""
+    return any(use.buffer in names for use in kernel.inputs)
+
+
+def simulated_us(
+    kernel: Kernel, in_lx: AbstractSet[str], profile: TargetProfile, pool: AbstractSet[str] = frozenset()
+) -> float:
+    """Return the simulated time of one execution of a divided kernel, with some of its buffers in the scratchpads.
+
+    ``pool``: those that lie in a program's pool where they do not lie in the scratchpads.
+    """
+    record = kernel_record(kernel)
+    if any(use.buffer in pool and use.buffer not in in_lx for use in kernel.inputs):
+        record = replace(record, reads_pool=True)
+    return _simulated_us(record, kernel.division or (), lx_flags(kernel, in_lx), profile)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -77,8 +118,9 @@ class UndividedRecord(RemembersHash):
     """The fields of a kernel's records that no division changes, and how the others follow from one.
 
     ``operands``: inputs, then the output.  ``aliases``: by operand the first one with the same buffer.  ``rows``,
-    ``batch``: variables of a matmul's rows and batches.  ``row_points``: rows of all cores together.  ``ring_bytes``:
-    what a shuffle moves, whose owners are given.
+    ``columns``, ``batch``: variables of a matmul's rows, columns and batches.  ``row_points``, ``column_points``: its
+    rows and columns, of all cores together.  ``ring_bytes``: what a shuffle moves, whose owners are given.
+    ``pieces``: by operand.  ``strewn``: variables of batches in memory.
     """
 
     space: KernelSpace
@@ -91,7 +133,14 @@ class UndividedRecord(RemembersHash):
     rows: tuple[int, ...]
     batch: tuple[int, ...]
     aliases: tuple[int, ...]
+    columns: tuple[int, ...]
+    strewn: tuple[int, ...]
+    column_points: int
+    walk: Walk
+    pieces: tuple[int, ...]
+    batch_order: BatchOrder
     ring_bytes: int = 0
+    reads_pool: bool = False
 
     def under(self, division: tuple[int, ...], in_lx: Sequence[bool]) -> OperationRecord:
         """Return the record under a division; ``in_lx`` says of every operand whether it lies in the scratchpads."""
@@ -125,6 +174,13 @@ class UndividedRecord(RemembersHash):
             combination=self._combination(division, cores),
             batch_slices=_slices(self.batch, division),
             ring_bytes=self.ring_bytes,
+            core_columns=self.column_points // _slices(self.columns, division),
+            column_slices=_slices(self.columns, division),
+            batch_cuts=_slices(self.strewn, division),
+            walk=self.walk,
+            pieces=max([count for count, resides in zip(self.pieces, in_lx) if not resides], default=1),
+            batch_order=self.batch_order,
+            reads_pool=self.reads_pool,
         )
 
     def reads(
@@ -206,11 +262,14 @@ def _kernel_record(
     output = operands[-1]
     is_matmul = rule is Rule.CONTRACTION
     widths = [operand.word_bytes for operand in (operands[:-1] if is_matmul else operands)]
-    rows, batch = _matmul_roles(operands) if is_matmul else ((), ())
+    rows, columns, batch = _matmul_roles(operands) if is_matmul else ((), (), ())
+    walks = [_walk_over(operand) for operand in operands]
+    operation_class = _class_of(space, walks, rule, op_func, reduces=reduces)
+    strewn = strewn_batch(walks, rows, batch) if is_matmul else ()
     lane = space.lane if space.lane_operands[-1] else 1
     return UndividedRecord(
         space=space,
-        operation_class=_class_of(space, rule, op_func, reduces=reduces),
+        operation_class=operation_class,
         element_bytes=max(widths),
         passes=device_operation(op_func).vector_passes,
         flops=device_operation(op_func).flops * space.points,
@@ -219,7 +278,19 @@ def _kernel_record(
         rows=rows,
         batch=batch,
         aliases=aliases,
+        columns=columns,
+        strewn=tuple(index for index in range(len(space.extents)) if index in strewn),
+        column_points=space.executed_lane * math.prod(space.executed[index] for index in columns) if is_matmul else 1,
+        walk=walk_of(walks, operation_class),
+        pieces=(1,) * len(operands) if is_matmul else tuple(map(pieces_of, walks)),
+        batch_order=batch_order(walks, strewn, is_shared=not batch) if is_matmul else BatchOrder(),
     )
+
+
+def _walk_over(operand: OperandSpace) -> OperandWalk:
+    if operand.slid:
+        return ()
+    return [WalkedDim(side.variable, side.count, side.extent) for side in reversed(operand.box)]
 
 
 @lru_cache(maxsize=4096)
@@ -240,13 +311,19 @@ def _slices(variables: Sequence[int], division: Sequence[int]) -> int:
     return math.prod([division[index] for index in variables])
 
 
-def _matmul_roles(operands: Sequence[OperandSpace]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the variables of the rows, which the second operand lacks, and of the batches, which all have."""
+def _matmul_roles(
+    operands: Sequence[OperandSpace],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the variables of the rows, which the second operand lacks, of the columns and of the batches."""
     left, right, result = (frozenset(operand.variables) for operand in operands)
-    return tuple(sorted((left & result) - right)), tuple(sorted(left & right & result))
+    roles = (left & result) - right, (right & result) - left, left & right & result
+    rows, columns, batch = (tuple(sorted(role)) for role in roles)
+    return rows, columns, batch
 
 
-def _class_of(space: KernelSpace, rule: Rule, op_func: str, *, reduces: bool) -> OperationClass:
+def _class_of(
+    space: KernelSpace, walks: Sequence[OperandWalk], rule: Rule, op_func: str, *, reduces: bool
+) -> OperationClass:
     source, output = space.operands[0], space.operands[-1]
     match rule:
         case Rule.CONTRACTION:
@@ -260,13 +337,18 @@ def _class_of(space: KernelSpace, rule: Rule, op_func: str, *, reduces: bool) ->
         case Rule.REDUCTION:
             is_stick = source.has_lane and not output.has_lane
             return OperationClass.REDUCTION if is_stick else OperationClass.OUTER_REDUCTION
-        case _ if op_func == IDENTITY and _is_broadcast(space):
-            return OperationClass.BROADCAST
+        case _ if op_func == IDENTITY:
+            if _is_partial(space, 0):
+                return OperationClass.BROADCAST
+            return OperationClass.TURN if turns(walks[0], walks[-1]) else OperationClass.COPY
+        case _ if any(_is_partial(space, place) for place in range(len(space.operands) - 1)):
+            return OperationClass.PARTIAL
         case _:
             return OperationClass.POINTWISE
 
 
-def _is_broadcast(space: KernelSpace) -> bool:
-    source, output = space.operands[0], space.operands[-1]
-    fills_lanes = space.lane > 1 and space.lane_operands[-1] and not space.lane_operands[0]
-    return fills_lanes or any(index not in source.variables for index in output.variables)
+def _is_partial(space: KernelSpace, place: int) -> bool:
+    """Whether an operand is repeated along a dim of the result."""
+    operand, output = space.operands[place], space.operands[-1]
+    fills_lanes = space.lane > 1 and space.lane_operands[-1] and not space.lane_operands[place]
+    return fills_lanes or any(index not in operand.variables for index in output.variables)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from spyrec.dataclass import dataclass
-from spyrec.hardware.cost import OperationRecord, cost_of
+from spyrec.hardware.cost import OperationRecord, cost_of, total_uncertainty, uncertainty_of
 from spyrec.hardware.plan_record import (
     LxFigures,
     PlanFigures,
@@ -22,7 +22,7 @@ from spyrec.hardware.target import Target, TargetProfile
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.passes.planning.kernel_space import OperandSpace
-from spyrec.passes.planning.record import UndividedRecord, kernel_record, lx_flags, slices_by_dim
+from spyrec.passes.planning.record import UndividedRecord, kernel_record, lx_flags, pooled, reads_any, slices_by_dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,15 @@ class KernelTraffic:
 
 def kernel_traffic(graph: KernelGraph, profile: TargetProfile) -> Iterator[KernelTraffic]:
     """Yield what each kernel of a graph with programs does, in the order of the plan."""
+    pool = pooled(graph)
     for number, program in enumerate(graph.programs):
         in_lx = frozenset(program.lx_offsets)
         for place, kernel in enumerate(graph.kernels[program.first_kernel : program.end_kernel]):
             shared, flags = kernel_record(kernel), lx_flags(kernel, in_lx)
             division = kernel.division or (1,) * len(kernel.placed.variables)
             counts = tuple(graph.loops[loop].count for loop in kernel.loops)
+            if reads_any(kernel, pool - in_lx):
+                shared = replace(shared, reads_pool=True)
             record, reads, time_us = _executed(shared, counts, division, flags, profile)
             yield KernelTraffic(kernel, number, place, record, reads, math.prod(counts), time_us)
 
@@ -106,6 +109,7 @@ def plan_figures(graph: KernelGraph, target: Target, profile: TargetProfile) -> 
     """Return all figures of a graph with programs, places and divisions."""
     found = list(kernel_traffic(graph, profile))
     residents = tuple(_residents(graph))
+    operations = tuple(_operation(item, profile) for item in found)
     peak_bytes = max((item.offset_bytes + item.core_bytes for item in residents), default=0)
     return PlanFigures(
         lx=LxFigures(target.lx_usable_bytes, peak_bytes, graph.planner, residents),
@@ -115,14 +119,17 @@ def plan_figures(graph: KernelGraph, target: Target, profile: TargetProfile) -> 
         flops=sum(item.record.flops * item.executions for item in found),
         simulated_us=sum(item.simulated_us for item in found),
         profile=profile.name,
-        operations=tuple(_operation(item) for item in found),
+        operations=operations,
         tensors=tuple(_tensors(graph, found)),
         loops=tuple(_loops(graph, found)),
         notes=graph.notes,
+        simulated_us_uncertainty=total_uncertainty(
+            (item.simulated_us, item.simulated_us_uncertainty) for item in operations
+        ),
     )
 
 
-def _operation(item: KernelTraffic) -> PlannedOperation:
+def _operation(item: KernelTraffic, profile: TargetProfile) -> PlannedOperation:
     kernel, record = item.kernel, item.record
     return PlannedOperation(
         program=item.program,
@@ -140,6 +147,7 @@ def _operation(item: KernelTraffic) -> PlannedOperation:
         hbm_core_read_bytes=item.hbm_core_read_bytes,
         flops=record.flops * item.executions,
         simulated_us=item.simulated_us,
+        simulated_us_uncertainty=uncertainty_of(record, profile),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.hardware.target import CALIBRATED
+from spyrec.hardware.target import DEFAULT_PROFILE
 from spyrec.runtime.memory.addresses import AddressRange
 from spyrec.runtime.memory.lazy_memory import Bytes, LazyMemory
 from spyrec.runtime.streams.control_block import COMPILED_STRIDES, ControlBlock, Kind, OperandCheck, StickStrides
@@ -15,8 +15,8 @@ _OPERATION_NS = 1000
 """What any operation takes at least, so that time passes at all (runtime decision: no source states it)."""
 
 _RATES = {
-    Kind.H2D.text: CALIBRATED.host_to_device_bytes_per_us,
-    Kind.D2H.text: CALIBRATED.device_to_host_bytes_per_us,
+    Kind.H2D.text: DEFAULT_PROFILE.host_to_device_bytes_per_us,
+    Kind.D2H.text: DEFAULT_PROFILE.device_to_host_bytes_per_us,
 }
 """Bytes per microsecond of the copies over the link, by the text of their kind (enums are slow to hash)."""
 
@@ -72,7 +72,7 @@ class PlainBackend(LazyMemory):
 
 def simulated_ns(block: ControlBlock) -> int:
     """Return a time for a block from its footprint: copies at the link's rate, all else at that of the memory."""
-    rate, size_bytes = _RATES.get(block.kind.text, CALIBRATED.memory_bytes_per_us), 0
+    rate, size_bytes = _RATES.get(block.kind.text, DEFAULT_PROFILE.memory_bytes_per_us), 0
     for _, part_bytes in block.reads:
         size_bytes += part_bytes
     for _, part_bytes in block.writes:

@@ -12,7 +12,8 @@ import spyrec
 from benchmarks.planning_parts.division import Matmul, best_even_us, chosen_us
 from spyrec.hardware.target import CALIBRATED
 from spyrec.ir.kernel import KernelGraph
-from spyrec.options import HostArray, RunOptions
+from spyrec.options import CompileOptions, HostArray, RunOptions
+from spyrec.passes.base import PipelineOptions
 from spyrec.passes.divide_work import cutting
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, after, graph_data, node, random_arrays, read, tensor
@@ -50,8 +51,12 @@ _AWKWARD: dict[str, JsonObject] = {
 }
 
 
+_BOUND = CompileOptions(profile=CALIBRATED.name)
+"""Under this profile few cores reach little of the memory's rate, so that cuts pay."""
+
+
 def _run(data: JsonObject, arrays: dict[str, HostArray]) -> dict[str, bytes]:
-    result = spyrec.run(spyrec.compile(data), arrays, RunOptions(check=True, sanitize="all"))
+    result = spyrec.run(spyrec.compile(data, _BOUND), arrays, RunOptions(check=True, sanitize="all"))
     assert result.is_ok
     return {name: values.tobytes() for name, values in result.outputs.items()}
 
@@ -63,9 +68,10 @@ def test_a_kernel_cut_in_parts_uses_more_cores_and_computes_the_same_bits(
     data = _AWKWARD[name]
     arrays = random_arrays(data)
     monkeypatch.setattr(cutting, "_LEAST_GAIN_US", math.inf)
-    whole, plain = after("divide-work", read(data)), _run(data, arrays)
+    options = PipelineOptions(profile=CALIBRATED)
+    whole, plain = after("divide-work", read(data), options), _run(data, arrays)
     monkeypatch.setattr(cutting, "_LEAST_GAIN_US", 0.0)
-    parts = after("divide-work", read(data))
+    parts = after("divide-work", read(data), options)
     assert any(".head" in kernel.name for kernel in parts.kernels)
     assert max(_cores(parts).values()) > min(_cores(whole).values())
     assert _run(data, arrays) == plain

@@ -1,0 +1,1 @@
+"""Measured kernel times against simulated ones: reading them, fitting a profile, judging it."""

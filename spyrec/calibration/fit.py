@@ -1,0 +1,235 @@
+"""A profile fitted to measured times: least squares of the logarithms' differences, judged on what was left out.
+
+Every configuration is planned once, without a model's help where its division was forced; a step of the fit then prices
+the records of its operations anew, which takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spyrec.calibration.measurements import Measurement, graph_of
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.hardware.cost import OperationRecord, cost_of
+from spyrec.hardware.profile_file import LIMITS, figure_names, figure_of, with_figures
+from spyrec.hardware.target import MEASURED_2026_08, TargetProfile
+from spyrec.ir.reader import read_graph_data
+from spyrec.passes.base import NO_PLANNER, PipelineOptions
+from spyrec.passes.driver import compile_graph
+from spyrec.passes.planning.traffic import kernel_traffic
+
+Doubles = npt.NDArray[np.float64]
+
+_WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3}
+"""Configurations out of scope that tell terms apart, and how much they count beside those in scope."""
+
+_HOLD = 0.03
+"""How much it weighs that a figure leaves its start, one digit of the profile's, by as much as that is."""
+
+_LEAST_CASES = 40
+_STEPS = 30
+_STEPS_OF_A_FOLD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One configuration as it is planned: the records of its operations and how often each is executed."""
+
+    measurement: Measurement
+    parts: tuple[tuple[OperationRecord, int], ...]
+
+    def simulated_us(self, profile: TargetProfile) -> float:
+        """Return its simulated time."""
+        return sum(cost_of(record, profile).total_us * executions for record, executions in self.parts)
+
+    @property
+    def limit(self) -> str:
+        """The class of operations that takes most of its time under the default profile."""
+        dearest = max(self.parts, key=lambda part: cost_of(part[0], MEASURED_2026_08).total_us * part[1])
+        return dearest[0].operation_class.value
+
+
+def cases_of(measurements: Sequence[Measurement], profile: TargetProfile = MEASURED_2026_08) -> tuple[Case, ...]:
+    """Return the configurations that can be planned; free divisions are chosen under ``profile``."""
+    found: list[Case] = []
+    for item in measurements:
+        if "anomalous" in item.scope or "bad-sample" in item.flags:
+            continue
+        options = PipelineOptions(
+            cores=item.cores,
+            fixed_io_layouts=True,
+            auto_tile=False,
+            lx_planner="best-fit" if item.uses_lx else NO_PLANNER,
+            profile=profile,
+        )
+        try:
+            graph = compile_graph(read_graph_data(graph_of(item)), options)
+        except SpyrecError:
+            continue  # a division that this compiler cannot have
+        parts = tuple((part.record, part.executions) for part in kernel_traffic(graph, profile))
+        found.append(Case(item, parts))
+    return tuple(found)
+
+
+def fitted(
+    cases: Sequence[Case], source: str, base: TargetProfile = MEASURED_2026_08, steps: int = _STEPS
+) -> TargetProfile:
+    """Return ``base`` with the figures that fit the cases best; errors SPY0789, SPY0790."""
+    used = [(case, weight) for case in cases if (weight := _weight(case.measurement)) > 0.0]
+    if len(used) < _LEAST_CASES:
+        raise refuse("SPY0789", f"{len(used)} of the configurations can be used, a fit needs {_LEAST_CASES}")
+    names = figure_names()
+    scale = np.array([float(f"{figure_of(base, name):.1g}") or 1.0 for name in names])
+    most = np.array([LIMITS.get(name, math.inf) for name in names]) / scale
+    logs = np.array([math.log(case.measurement.measured_us) for case, _ in used])
+    weights = np.array([weight for _, weight in used])
+
+    def residuals(values: Any) -> Any:  # noqa: ANN401 -- SciPy's arrays
+        profile = with_figures(base, dict(zip(names, (values * scale).tolist(), strict=True)), source)
+        errors = weights * (np.log([case.simulated_us(profile) for case, _ in used]) - logs)
+        # what the cases do not tell stays where it was
+        return np.concatenate([errors, _HOLD * (values - 1.0)])
+
+    start = np.minimum(np.ones(len(names)), most * (1 - 1e-9))
+    found = _least_squares()(
+        residuals, start, loss="soft_l1", f_scale=0.1, bounds=(np.zeros(len(names)), most), max_nfev=steps
+    )
+    figures = dict(zip(names, (_rounded(value) for value in (found.x * scale).tolist()), strict=True))
+    return with_figures(base, figures, source)
+
+
+def _least_squares() -> Callable[..., Any]:
+    try:
+        from scipy import optimize
+    except ImportError:
+        raise refuse("SPY0790", "a fit needs SciPy", hint='pip install "spyrec[calibrate]"') from None
+    found: Callable[..., Any] = vars(optimize)["least_squares"]  # whose types are not known
+    return found
+
+
+def _weight(item: Measurement) -> float:
+    if item.is_free or item.family == "tiled_reduction":
+        return 0.0  # tiled sums are planned in another way here
+    return 1.0 if item.is_in_scope else _WEIGHTS.get(item.scope, 0.0)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def cross_validated(cases: Sequence[Case], source: str, base: TargetProfile, folds: int = 3) -> dict[str, float]:
+    """Return the simulated time of each case, by its name, under a profile fitted without its configuration's fold.
+
+    All measurements of one operation and shape are in one fold.
+    """
+    found: dict[str, float] = {}
+    for fold in range(folds):
+        rest = [case for case in cases if _fold_of(case.measurement, folds) != fold]
+        profile = fitted(rest, source, base, _STEPS_OF_A_FOLD)
+        left_out = [case for case in cases if _fold_of(case.measurement, folds) == fold]
+        found |= {case.measurement.name: case.simulated_us(profile) for case in left_out}
+    return found
+
+
+def _fold_of(item: Measurement, folds: int) -> int:
+    text = f"{item.op} {item.shape}".encode()
+    return hashlib.sha256(text).digest()[0] % folds
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyFigures:
+    """How well simulated times of a family agree with measured ones.
+
+    ``median``, ``rms``, ``mean``: of the relative error.  ``rank_correlation``: Spearman's.  ``near``: within a tenth.
+    """
+
+    family: str
+    count: int
+    median: float
+    rms: float
+    mean: float
+    rank_correlation: float
+    near: float
+
+
+def families(measurements: Sequence[Measurement], simulated_us: Mapping[str, float]) -> tuple[FamilyFigures, ...]:
+    """Return the figures of every family, then of ``all`` together, of measurements that are judged."""
+    pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for item in measurements:
+        if item.is_judged and item.name in simulated_us:
+            pairs[item.family].append((item.measured_us, simulated_us[item.name]))
+    found = [_family(name, own) for name, own in sorted(pairs.items())]
+    return (*found, _family("all", [pair for own in pairs.values() for pair in own])) if found else ()
+
+
+def _family(name: str, pairs: Sequence[tuple[float, float]]) -> FamilyFigures:
+    measured, simulated = np.array([own for own, _ in pairs]), np.array([other for _, other in pairs])
+    error = simulated / measured - 1.0
+    return FamilyFigures(
+        name,
+        len(pairs),
+        float(np.median(np.abs(error))),
+        float(np.sqrt(np.mean(error**2))),
+        float(np.mean(error)),
+        _rank_correlation(measured, simulated),
+        float(np.mean(np.abs(error) <= 0.1)),
+    )
+
+
+def _rank_correlation(one: Doubles, other: Doubles) -> float:
+    if len(one) < 2 or len(set(one.tolist())) == 1 or len(set(other.tolist())) == 1:
+        return math.nan
+    return float(np.corrcoef(_ranks(one), _ranks(other))[0, 1])
+
+
+def _ranks(values: Doubles) -> Doubles:
+    """Return the ranks, equal values sharing theirs."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2.0)[places]
+
+
+def uncertainty(cases: Sequence[Case], simulated_us: Mapping[str, float], share: float = 0.9) -> dict[str, float]:
+    """Return by class of operations the relative error that this share of the judged cases does not exceed."""
+    errors: defaultdict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        if case.measurement.is_judged and case.measurement.family != "tiled_reduction":
+            error = abs(math.log(simulated_us[case.measurement.name] / case.measurement.measured_us))
+            errors[case.limit].append(error)
+    return {limit: round(float(np.quantile(own, share)), 3) for limit, own in sorted(errors.items()) if len(own) > 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Of one product measured in several divisions: the time of the one the model prefers over that of the best."""
+
+    op: str
+    shape: tuple[int, ...]
+    cores: int
+    divisions: int
+    ratio: float
+
+
+def regrets(cases: Sequence[Case], profile: TargetProfile) -> tuple[Regret, ...]:
+    """Return the regret of every configuration that was measured in several forced divisions of its cores."""
+    groups: defaultdict[tuple[str, tuple[int, ...], int, tuple[tuple[int, ...] | None, ...]], list[Case]] = defaultdict(
+        list
+    )
+    for case in cases:
+        item = case.measurement
+        if item.slices and math.prod(item.slices.values()) == item.cores:
+            groups[item.op, item.shape, item.cores, item.orders].append(case)
+    found: list[Regret] = []
+    for (op, shape, cores, _), own in groups.items():
+        if len(own) > 1:
+            chosen = min(own, key=lambda case: case.simulated_us(profile))
+            best = min(case.measurement.measured_us for case in own)
+            found.append(Regret(op, shape, cores, len(own), chosen.measurement.measured_us / best))
+    return tuple(sorted(found, key=lambda item: -item.ratio))

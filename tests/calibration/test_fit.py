@@ -1,0 +1,206 @@
+"""A fit finds what was planted, prices are sane, and what is no list of measurements is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spyrec.calibration.fit import cases_of, families, fitted, regrets
+from spyrec.calibration.measurements import graph_of, read_measurements
+from spyrec.cli import main
+from spyrec.diagnostics import SpyrecError
+from spyrec.hardware.cost import OperationClass, OperationRecord, Unit, Walk, cost_of
+from spyrec.hardware.profile_file import figure_names, profile_to_json, read_profile, with_figures
+from spyrec.hardware.target import MEASURED_2026_08
+
+HEAD = "id,family,op,expression,shape,cores,split,tiles,placement,layout,measured_us,scope,flags"
+
+
+def row(op: str, shape: str, *, cores: int = 32, split: str = "", us: float = 10.0) -> str:
+    return f"{op}-{shape}-{cores}-{split},{op},{op},x,{shape},{cores},{split},1,,,{us},in,"
+
+
+def rows() -> list[str]:
+    found = [
+        row(op, f"{size}x{width}")
+        for op in ("neg", "add", "bcast")
+        for size in (512, 2048, 8192)
+        for width in (1024, 4096, 8192)
+    ]
+    sizes = [(m, k, n) for m in (1024, 2048, 4096) for k in (1024, 2048) for n in (1024, 2048)]
+    return [*found, *(row("mm", f"1x{m}x{k}x{n}", split=split) for m, k, n in sizes for split in ("4x8", "8x4"))]
+
+
+def listed(path: Path, lines: list[str]) -> Path:
+    file = path / "measured.csv"
+    file.write_text("\n".join([HEAD, *lines]) + "\n", encoding="utf-8")
+    return file
+
+
+def test_planted_figures_are_found_again(tmp_path: Path) -> None:
+    cases = cases_of(read_measurements(listed(tmp_path, rows())))
+    planted = with_figures(
+        MEASURED_2026_08,
+        {"memory_bytes_per_us": 140_000.0, "streams.partial_turnaround": 0.9, "matmul_macs_per_us": 900_000.0},
+        "planted",
+    )
+    measured = [
+        dataclasses.replace(
+            case, measurement=dataclasses.replace(case.measurement, measured_us=case.simulated_us(planted))
+        )
+        for case in cases
+    ]
+    names = {case.measurement.name: case.simulated_us(MEASURED_2026_08) for case in cases}
+    before = families([case.measurement for case in measured], names)[-1]
+    profile = fitted(measured, "a test", steps=8)
+    after = families(
+        [case.measurement for case in measured],
+        {case.measurement.name: case.simulated_us(profile) for case in measured},
+    )[-1]
+    assert before.rms > 0.1
+    assert after.rms < 0.02
+    assert after.rank_correlation > 0.99
+
+
+def test_a_preferred_division_that_is_measured_slower_is_regretted(tmp_path: Path) -> None:
+    lines = [row("mm", "1x2048x2048x2048", split=split, us=us) for split, us in (("4x8", 40.0), ("32x1", 10.0))]
+    (found,) = regrets(cases_of(read_measurements(listed(tmp_path, lines))), MEASURED_2026_08)
+    assert (found.divisions, found.ratio) == (2, 4.0)
+
+
+def test_a_division_that_was_forced_is_pinned(tmp_path: Path) -> None:
+    lines = [
+        row("mm", "1x512x1024x512", split="2x4k2"),
+        row("bmm", "4x64x128x64", split="2x1b4"),
+        row("mm", "1x64x64x64", split="auto"),
+    ]
+    first, second, third = read_measurements(listed(tmp_path, lines))
+    assert graph_of(first)["nodes"][0]["work_division"] == {"out.0": 2, "out.1": 4, "reduce.0": 2}
+    assert graph_of(second)["nodes"][0]["work_division"] == {"out.1": 2, "out.0": 4}
+    assert "work_division" not in graph_of(third)["nodes"][0]
+    assert (first.is_judged, third.is_judged) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([row("neg", "12x")], "shape"),
+        ([row("neg", "12x12x12")], "2 sizes"),
+        ([row("neg", "99999999999x4")], "must be 1 to"),
+        ([row("neg", "64x64", us=float("nan"))], "positive number"),
+        ([row("neg", "64x64", us=-1.0)], "positive number"),
+        ([row("neg", "64x64", cores=33)], "cores"),
+        ([row("mm", "1x64x64x64", split="4by8")], "split"),
+        ([row("neg", "64x64").rsplit(",", 3)[0]], "ends before"),
+        (['"neg'], "no CSV"),
+    ],
+)
+def test_what_is_no_measurement_is_refused_with_its_line(tmp_path: Path, lines: list[str], said: str) -> None:
+    with pytest.raises(SpyrecError) as refused:
+        read_measurements(listed(tmp_path, lines))
+    (found,) = refused.value.diagnostics
+    assert found.code == "SPY0789"
+    assert said in found.message
+
+
+def test_too_few_measurements_leave_nothing_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, output = listed(tmp_path, [row("neg", "64x64")]), tmp_path / "mine.json"
+    assert main(["calibrate", str(file), "-o", str(output)]) == 1
+    assert "SPY0789" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_a_profile_file_gives_the_profile_back(tmp_path: Path) -> None:
+    profile = dataclasses.replace(MEASURED_2026_08, name="mine")
+    file = tmp_path / "mine.json"
+    file.write_text(profile_to_json(profile), encoding="utf-8")
+    again = read_profile(file)
+    assert profile_to_json(again) == profile_to_json(profile)
+    assert again.name == "mine"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        '{"format": "spyrec.profile/2", "name": "a"}',
+        '{"format": "spyrec.profile/1", "name": "calibrated"}',
+        '{"format": "spyrec.profile/1", "name": "../a"}',
+        '{"format": "spyrec.profile/1", "name": "a", "extra": 1}',
+        '{"format": "spyrec.profile/1", "name": "a", "figures": {"streams.nothing": 1}}',
+        '{"format": "spyrec.profile/1", "name": "a", "figures": {"memory_bytes_per_us": 0}}',
+        '{"format": "spyrec.profile/1", "name": "a", "figures": {"memory_bytes_per_us": 1e9}}',
+        '{"format": "spyrec.profile/1", "name": "a", "figures": {"overlap": true}}',
+        '{"format": "spyrec.profile/1", "name": "a", "uncertainty": {"matmul": -1}}',
+    ],
+)
+def test_what_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "profile.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(SpyrecError) as refused:
+        read_profile(file)
+    assert [item.code for item in refused.value.diagnostics] == ["SPY0791"]
+
+
+def test_compile_takes_a_profile_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, graph = tmp_path / "mine.json", tmp_path / "graph.json"
+    slow: dict[str, float] = {"memory_bytes_per_us": 1_000.0}
+    mine = dataclasses.replace(with_figures(MEASURED_2026_08, slow, "a test"), name="mine")
+    file.write_text(profile_to_json(mine), encoding="utf-8")
+    graph.write_text(
+        '{"format": "spyrec.graph/1", "name": "g", "inputs": [{"name": "x", "shape": [256, 256], "dtype": "float16"}], '
+        '"nodes": [{"name": "y", "op": "neg", "inputs": ["x"]}], "outputs": ["y"]}',
+        encoding="utf-8",
+    )
+    assert main(["compile", str(graph), "--explain-plan", "--profile", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "profile mine" in said
+    assert "us (± " in said
+
+
+def pointwise(kind: OperationClass, rows: int, columns: int, cores: int, *, reads_pool: bool) -> OperationRecord:
+    size = rows * columns * 128
+    return OperationRecord(
+        operation_class=kind,
+        unit=Unit.SFP,
+        cores=cores,
+        core_points=rows * columns * 64 // cores,
+        core_rows=0,
+        element_bytes=2,
+        passes=1,
+        flops=rows * columns * 64,
+        result_elements=rows * columns * 64,
+        read_bytes=size,
+        core_read_bytes=size,
+        write_bytes=size,
+        walk=Walk(rows, columns, rows),
+        reads_pool=reads_pool,
+    )
+
+
+SIZES = st.integers(0, 16).map(lambda power: 1 << power)
+KINDS = st.sampled_from([kind for kind in OperationClass if kind is not OperationClass.MATMUL])
+
+
+@settings(max_examples=80)
+@given(kind=KINDS, rows=SIZES, columns=SIZES, cores=st.integers(0, 5), pool=st.booleans())
+def test_times_are_sane_beyond_what_was_measured(
+    kind: OperationClass, rows: int, columns: int, cores: int, *, pool: bool
+) -> None:
+    record = pointwise(kind, rows, columns, 1 << cores, reads_pool=pool)
+    time_us = cost_of(record, MEASURED_2026_08).total_us
+    assert time_us >= (record.read_bytes + record.write_bytes) / 204_800  # the stated peak of the memory
+    if cores < 5:
+        more = pointwise(kind, rows, columns, 2 << cores, reads_pool=pool)
+        assert cost_of(more, MEASURED_2026_08).total_us <= time_us * (1 + 1e-12)
+    longer = dataclasses.replace(record, read_bytes=2 * record.read_bytes, write_bytes=2 * record.write_bytes)
+    assert cost_of(longer, MEASURED_2026_08).total_us >= time_us
+
+
+def test_every_figure_of_a_fit_says_where_it_is_from() -> None:
+    assert len(figure_names()) == len(set(figure_names()))
+    assert all(share.source for _, share in MEASURED_2026_08.uncertainty)
