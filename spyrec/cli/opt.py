@@ -1,4 +1,4 @@
-"""``spyrec opt``: run passes of one's choice over a graph, or over the text of one."""
+"""``spyrec opt``: run chosen passes over a graph, or over its text."""
 
 from __future__ import annotations
 
