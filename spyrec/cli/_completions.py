@@ -142,7 +142,10 @@ def _bash(known: Sequence[Verb]) -> Iterable[str]:
     yield "  esac"
     yield "  if [[ -n $is_value && -n $values ]]; then words=$values; elif [[ -n $is_value ]]; then words=; fi"
     yield '  COMPREPLY=( $(compgen -W "$words" -- "$word") )'
-    yield '  if [[ ${#COMPREPLY[@]} -eq 0 && $word != -* ]]; then COMPREPLY=( $(compgen -f -- "$word") ); fi'
+    yield "  if [[ ${#COMPREPLY[@]} -eq 0 && $word != -* ]]; then"
+    yield "    local IFS=$'\\n'"
+    yield '    COMPREPLY=( $(compgen -f -- "$word") )'
+    yield "  fi"
     yield "}"
     yield "complete -o filenames -F _spyrec spyrec"
 
