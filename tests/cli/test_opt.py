@@ -97,6 +97,24 @@ def test_graphs_are_shown_before_and_after_passes_and_times_as_they_end(
     assert last == _text(capsys, graph, "--stop-after", "form-kernels")
 
 
+def test_a_pass_is_timed_before_the_next_one_begins(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    monkeypatch.setattr("spyrec.cli._console.Console.note", lambda _, text: events.append(str(text).split()[-1]))
+    monkeypatch.setattr("click.echo", lambda text, **_: events.append(str(text)))
+    assert main(["opt", graph, "--stop-after", "form-kernels", "--print-before", "all", "--time-passes"]) == 0
+    seen = [event.removeprefix("// before ") for event in events if event.startswith("// ") or event in NAMES]
+    assert seen == [name for name in NAMES[:4] for _ in range(2)]
+
+
+def test_what_compile_prints_is_a_text_that_opt_reads(
+    graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", graph, "--stop-after", "divide-work", "--print-after", "divide-work"]) == 0
+    file = tmp_path / "ir.txt"
+    file.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert _text(capsys, str(file)) == _text(capsys, graph)
+
+
 def test_options_of_a_pass_change_what_it_does(graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "ir.txt"
     assert main(["opt", graph, "--stop-after", "assign-layouts", "-o", str(file)]) == 0
