@@ -99,8 +99,15 @@ def test_graphs_are_shown_before_and_after_passes_and_times_as_they_end(
 
 def test_a_pass_is_timed_before_the_next_one_begins(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    monkeypatch.setattr("spyrec.cli._console.Console.note", lambda _, text: events.append(str(text).split()[-1]))
-    monkeypatch.setattr("click.echo", lambda text, **_: events.append(str(text)))
+
+    def noted(_: object, text: str) -> None:
+        events.append(text.rsplit(maxsplit=1)[-1])
+
+    def echoed(text: str, **_: object) -> None:
+        events.append(text)
+
+    monkeypatch.setattr("spyrec.cli._console.Console.note", noted)
+    monkeypatch.setattr("click.echo", echoed)
     assert main(["opt", graph, "--stop-after", "form-kernels", "--print-before", "all", "--time-passes"]) == 0
     seen = [event.removeprefix("// before ") for event in events if event.startswith("// ") or event in NAMES]
     assert seen == [name for name in NAMES[:4] for _ in range(2)]
@@ -242,7 +249,11 @@ def test_what_a_pass_may_not_make_is_its_crash_and_nothing_of_others_is_written_
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("spyrec.passes.driver.verify_kernels", lambda *_: ["planted"])
+
+    def planted(*_: object) -> list[str]:
+        return ["planted"]
+
+    monkeypatch.setattr("spyrec.passes.driver.verify_kernels", planted)
     mine = tmp_path / "graph.reproducer.txt"
     mine.write_text("mine")
     assert main(["compile", graph, "-o", str(tmp_path / "out")]) == 70
