@@ -16,7 +16,7 @@ from spyrec.ir.text.tokens import BROKEN
 from spyrec.passes.base import Facet, PipelineOptions, Refused
 from spyrec.passes.driver import DriverOptions, Stage, run_pass
 from spyrec.passes.pass_options import ChosenPass, pass_named
-from spyrec.passes.pipelines import COMPILE, FORM, AnyPass
+from spyrec.passes.pipelines import COMPILE, DEVICE_GRAPH, FORM, AnyPass
 from spyrec.passes.verify_kernels import verify_kernels
 
 Shown = Callable[[str, Stage], None]
@@ -95,23 +95,19 @@ def _require_ready(item: AnyPass, stage: Stage) -> None:
         lacking = ", ".join(f"{facet.name.lower()} ({facet.value})" for facet in missing)
         givers = [other.name for other in COMPILE if not other.establishes.isdisjoint(missing)]
         raise refuse("SPY0416", f"{item.name} requires {lacking}", hint=f"run {', '.join(givers)} first")
-    if isinstance(stage.graph, KernelGraph) and (item in FORM or item.establishes <= stage.established):
-        fact = "takes a graph of nodes, and these are kernels" if item in FORM else "has run already"
-        raise refuse("SPY0416", f"{item.name} {fact}", hint="begin with a graph of an earlier stage")
+    if isinstance(stage.graph, KernelGraph) and item in FORM:
+        fact = f"{item.name} takes a graph of nodes, and these are kernels"
+        raise refuse("SPY0416", fact, hint="begin with a graph of an earlier stage")
+    if item not in DEVICE_GRAPH and item.establishes <= stage.established:  # those change nothing the second time
+        raise refuse("SPY0416", f"{item.name} has run already", hint="begin with a graph of an earlier stage")
 
 
 def passes_left(stage: Stage, stop_after: str | None) -> list[ChosenPass]:
     """Return the passes of the pipeline that have not run, up to the one named.  Errors: SPY0413, SPY0416."""
-    left = [item for item in COMPILE if not _has_run(item, stage)]
+    left = [item for item in COMPILE if not item.establishes <= stage.established]
     if stop_after is None:
         return [ChosenPass(item) for item in left]
     last = pass_named(stop_after)
     if last not in left:
         raise refuse("SPY0416", f"{last.name} has run already", hint="begin with a graph of an earlier stage")
     return [ChosenPass(item) for item in left[: left.index(last) + 1]]
-
-
-def _has_run(item: AnyPass, stage: Stage) -> bool:
-    """Whether what a pass establishes holds; one that establishes nothing has run where the next pass has."""
-    behind = next(other for other in COMPILE[COMPILE.index(item) :] if other.establishes)
-    return behind.establishes <= stage.established

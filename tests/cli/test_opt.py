@@ -75,7 +75,7 @@ def test_without_a_pass_the_rest_of_the_pipeline_runs(
 ) -> None:
     whole = _text(capsys, graph)
     half = _text(capsys, graph, "--stop-after", "divide-work")
-    assert "has numbers_bound, device_ops, kernels, loops, layout, division {" in half
+    assert "has numbers_bound, device_ops, folds_masked, kernels, loops, layout, division {" in half
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(half.encode())))
     assert _text(capsys, "-") == whole
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(GRAPH).encode())))
@@ -142,7 +142,7 @@ def test_options_of_a_pass_change_what_it_does(graph: str, tmp_path: Path, capsy
         ("divide-work=has-shuffles:yes", "SPY0415", "true or false"),
         ("divide-work=lx-planner:worst-fit", "SPY0415", "best-fit"),
         ("tile-loops=tile-groups:1", "SPY0415", "no option"),
-        ("form-kernels", "SPY0416", "run decompose first"),
+        ("form-kernels", "SPY0416", "run decompose, mask-folds first"),
         ("assign-layouts", "SPY0416", "form-kernels"),
     ],
 )
@@ -158,6 +158,11 @@ def test_a_pass_does_not_run_twice_over_kernels(graph: str, tmp_path: Path, caps
     file = tmp_path / "ir.txt"
     assert main(["opt", graph, "-o", str(file)]) == 0
     assert _text(capsys, str(file)) == file.read_text(encoding="utf-8")
+    masked = tmp_path / "masked.txt"
+    assert main(["opt", graph, "--stop-after", "mask-folds", "-o", str(masked)]) == 0
+    assert _text(capsys, str(masked), "--pass", "decompose") == masked.read_text(encoding="utf-8")
+    ((code, _),) = _refused(capsys, str(masked), "--pass", "mask-folds")
+    assert code == "SPY0416"
     for name in ("canonicalize", "form-kernels", "divide-work"):
         ((code, _),) = _refused(capsys, str(file), "--pass", name)
         assert code == "SPY0416"
