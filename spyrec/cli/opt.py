@@ -19,7 +19,9 @@ _ALL = "all"
 
 
 @click.command(name="opt")
-@click.argument("path", metavar="GRAPH|IR|-", type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@click.argument(
+    "path", metavar="GRAPH|IR|-", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+)
 @click.option("--pass", "passes", multiple=True, metavar="NAME[=OPTION:VALUE,...]",
               help="Run this pass; again for the next. Without: all that have not run.")  # fmt: skip
 @click.option("--stop-after", metavar="PASS", help="Without --pass: the last pass to run.")
@@ -118,47 +120,54 @@ def _base(path: Path) -> Path | None:
 
 def _read(path: Path, part: int | None) -> _Work:
     """Read a graph file, the text of a graph, or a reproducer: the content decides, not the name."""
-    from spyrec.files.reading import read_at_most
-    from spyrec.ir.text.tokens import MAX_TEXT_BYTES
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.chosen_passes import read_stage
     from spyrec.passes.reproducer import read_reproducer
 
-    text = _standard_input(MAX_TEXT_BYTES) if str(path) == "-" else read_at_most(path, MAX_TEXT_BYTES)
-    if text is not None and text.lstrip()[:1] != b"{":
-        stage = read_stage(text, str(path))
-        found = read_reproducer(text.decode("utf-8"), str(path))
-        return _Work(stage, PipelineOptions(), []) if found is None else _Work(stage, found.options, [found.chosen])
-    return _Work(_stage_of_graph(path, text, part), PipelineOptions(), [])
+    name = "<stdin>" if str(path) == "-" else str(path)
+    text = _content(path, name)
+    if text.lstrip()[:1] in (b"{", b"["):
+        return _Work(_stage_of_graph(text, name, _base(path) or Path.cwd(), part), PipelineOptions(), [])
+    if part is not None:
+        raise click.UsageError("--part is of a graph file: a text is of one part")
+    stage = read_stage(text, name)
+    found = read_reproducer(text.decode("utf-8"), name)
+    return _Work(stage, PipelineOptions(), []) if found is None else _Work(stage, found.options, [found.chosen])
 
 
-def _standard_input(most: int) -> bytes | None:
+def _content(path: Path, name: str) -> bytes:
+    """Return what a file, a pipe or standard input holds.  Errors: SPY0104, SPY0138."""
     import sys
 
-    text = sys.stdin.buffer.read(most + 1)
-    return text if len(text) <= most else None
+    from spyrec.diagnostics import Location, refuse
+    from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES
+    from spyrec.files.reading import read_at_most, read_up_to
+
+    try:
+        found = read_up_to(sys.stdin.buffer, MAX_TEXT_BYTES) if str(path) == "-" else read_at_most(path, MAX_TEXT_BYTES)
+    except OSError as error:
+        raise refuse("SPY0138", f"the file cannot be read: {error.strerror}", Location(name)) from None
+    if found is None or len(found) > MAX_TEXT_BYTES:
+        raise refuse("SPY0104", f"the file has more than {MAX_TEXT_BYTES} bytes", Location(name))
+    return found
 
 
-def _stage_of_graph(path: Path, text: bytes | None, part: int | None) -> Stage:
+def _stage_of_graph(text: bytes, name: str, directory: Path, part: int | None) -> Stage:
     """Read a graph file and bring it to where the pipeline begins.  Errors: those of the file, SPY0417."""
     from spyrec.diagnostics import Location, refuse
     from spyrec.diagnostics.json_reading import load_json
-    from spyrec.ir.reader import read_graph, read_graph_data
+    from spyrec.ir.reader import read_graph_data
     from spyrec.passes.base import PipelineOptions
     from spyrec.passes.stages import device_stages
 
-    if str(path) == "-" and text is not None:
-        data, source = load_json(text, "<stdin>")
-        graph = read_graph_data(data, source, Path.cwd())
-    else:
-        graph = read_graph(path)
-    stages = device_stages(graph, PipelineOptions())
+    data, source = load_json(text, name)
+    stages = device_stages(read_graph_data(data, source, directory), PipelineOptions())
     if part is None and len(stages) == 1:
         return stages[0]
     if part is None or part > len(stages):
         fact = f"the device computes {len(stages)} parts of this graph"
         hint = f"--part 1 to {len(stages)} takes one" if stages else "there is nothing for a pass to do"
-        raise refuse("SPY0417", fact, Location(str(path)), hint=hint)
+        raise refuse("SPY0417", fact, Location(name), hint=hint)
     return stages[part - 1]
 
 

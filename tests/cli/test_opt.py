@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import threading
 from pathlib import Path
 from random import Random
 
@@ -120,6 +122,28 @@ def test_what_compile_prints_is_a_text_that_opt_reads(
     file = tmp_path / "ir.txt"
     file.write_text(capsys.readouterr().out, encoding="utf-8")
     assert _text(capsys, str(file)) == _text(capsys, graph)
+
+
+def test_a_pipe_is_read_once(graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(Path(graph).read_bytes(),))
+    writer.start()
+    shown = _text(capsys, str(pipe), "--stop-after", "canonicalize")
+    writer.join()
+    assert shown == _text(capsys, graph, "--stop-after", "canonicalize")
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [("", "SPY0180"), ("[]", "SPY0110"), ("{", "SPY0101"), ("graph", "SPY0180"), ("\0", "SPY0180")]
+)
+def test_what_is_no_graph_is_refused(
+    content: str, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file"
+    path.write_text(content, encoding="utf-8")
+    assert [found for found, _ in _refused(capsys, str(path))] == [code]
+    assert main(["opt", str(tmp_path)]) == 2
 
 
 def test_options_of_a_pass_change_what_it_does(graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
