@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from spyrec.ir.kernel import KernelGraph
     from spyrec.ir.parts import Staged
     from spyrec.passes.base import PipelineOptions
-    from spyrec.passes.driver import DriverOptions
+    from spyrec.passes.driver import DriverOptions, PassCrash
     from spyrec.runtime.bundle_run import BundleRun, RunRecord
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.inputs.binding import ExpectedInput
@@ -77,18 +77,32 @@ def compile(  # noqa: A001 -- the verb's name
 
 
 def compile_once(
-    graph: GraphSource, options: CompileOptions, base_dir: Path, warn: Callable[[Diagnostic], None]
+    graph: GraphSource,
+    options: CompileOptions,
+    base_dir: Path,
+    warn: Callable[[Diagnostic], None],
+    crashed: Callable[[PassCrash], None] | None = None,
 ) -> Bundle:
     """Compile a graph, or take its bundle out of the directory that the options name; errors as :func:`compile`.
 
-    ``warn`` takes what is wrong with the directory (SPY0775), and what reading the graph has to tell (SPY0152).
+    ``warn`` takes what is wrong with the directory (SPY0775) and what reading the graph has to tell (SPY0152),
+    ``crashed`` the crash of a pass.
     """
     from spyrec.compilation_cache import compiled_once
 
     pipeline_options(options)  # options that are refused are refused before anything is read
     source = read_source(graph, base_dir, warn)
     plain = replace(options, cache=None)
-    return compiled_once(source, options, lambda: compile(source, plain), warn)
+
+    def compiled() -> Bundle:
+        from spyrec.ir.graph import Graph
+        from spyrec.passes.driver import DriverOptions
+
+        kernels = schedule(source, plain, base_dir, DriverOptions(crashed=crashed))
+        assert not isinstance(kernels, Graph), "a whole pipeline ends in kernels"
+        return emit(kernels, plain)
+
+    return compiled_once(source, options, compiled, warn)
 
 
 def _warn(diagnostic: Diagnostic) -> None:

@@ -23,6 +23,7 @@ import click
 from spyrec import __version__
 from spyrec.cli._console import Console, DiagnosticsFormat
 from spyrec.cli._failures import broken_pipes_renamed, exit_code_of_failure, open_closed_streams
+from spyrec.cli._help_examples import HELP_EXAMPLES
 
 _FOLDER = Path(__file__).parent
 
@@ -63,6 +64,8 @@ class VerbGroup(click.Group):
         assert isinstance(command, click.Command)
         known = {item.name for item in command.params}
         command.params.extend(option for option in _message_options() if option.name not in known)
+        if command.epilog is None and cmd_name in HELP_EXAMPLES:
+            command.epilog = f"Example: {HELP_EXAMPLES[cmd_name]}"
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above

@@ -41,6 +41,8 @@ class Console:
         """Whether progress is shown as lines, with its seconds, where stderr is no terminal too."""
         self.object_format: str | None = None
         """What the verb's one JSON object on stdout says of itself in ``format``, where it was asked for one."""
+        self.reproducer: str | None = None
+        """The file that makes the crash of a pass happen again, once there is one."""
 
     def refuse(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to stderr, and to stdout the object of a verb that comes to nothing."""

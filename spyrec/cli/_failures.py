@@ -159,12 +159,15 @@ def _report(error: Exception, console: Console, arguments: Sequence[str]) -> int
         console.refuse([Diagnostic("SPY0797", f"the operating system refused: {error.strerror}", place)])
         return EXIT_REFUSED
     path = write_bug_report(error, arguments)
+    notes = ["this is a bug in spyrec, not in your input", f"a report was written to {path}"]
+    if console.reproducer is not None:
+        notes.append(f"`spyrec opt {shlex.quote(console.reproducer)}` does it again")
     console.refuse(
         [
             Diagnostic(
                 "SPY9901",
                 f"internal error: {type(error).__name__}: {error}",
-                notes=("this is a bug in spyrec, not in your input", f"a report was written to {path}"),
+                notes=tuple(notes),
                 hint="please file the report together with the input",
             )
         ]

@@ -20,8 +20,8 @@ from spyrec.codegen.emit import host_layout
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.ir.kernel import BufferRole, KernelBuffer
+from spyrec.ir.text.print_kernels import use_text
 from spyrec.passes.planning.shares import Share
-from spyrec.passes.print_kernels import use_text
 
 _HEADS = ("value", "role", "shape", "dtype", "device_size", "stride_map", "padding", "where")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from spyrec.hardware.target import Target
     from spyrec.ir.graph import Graph
     from spyrec.options import CompileOptions
-    from spyrec.passes.driver import PassRecord
+    from spyrec.passes.driver import PassCrash, PassRecord
 
 _SHOWN_DIFFERENCES = 20
 
@@ -87,6 +88,7 @@ _SHOWN_DIFFERENCES = 20
     help="Compare with this bundle as diff does.",
 )
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
+@click.option("--crash-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where a reproducer is written.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
     graph: Path,
@@ -111,15 +113,20 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     time_passes: bool,
     golden: Path | None,
     force: bool,
+    crash_dir: Path | None,
 ) -> int:
     """Compile GRAPH, a spyrec.graph/1 file, to a bundle; exit code 1 when it differs from a golden bundle.
 
     GRAPH may be the directory of entries that import wrote: they become one bundle, with a folder for each.
     """
     from spyrec.bundle.atomic_directory import refuse_unwritable
+    from spyrec.cli._reproducer import crash_writer
     from spyrec.options import CompileOptions
 
-    watch = _Watch(_checked_pass(print_after, is_all_allowed=True), _checked_pass(stop_after), time_passes)
+    watch = _Watch(
+        _checked_pass(print_after, is_all_allowed=True), _checked_pass(stop_after), time_passes,
+        graph.absolute().parent, crash_writer(output, crash_dir, graph.name.split(".", maxsplit=1)[0]),
+    )  # fmt: skip
     if output is None and golden is None and watch.stop_after is None and not explain_plan:
         raise click.UsageError("give the bundle to write (-o) or to compare with (--golden), or --explain-plan")
     device = _target(target, cores)
@@ -149,11 +156,16 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """What the user wants to see of the passes; ``print_after`` may be ``all``."""
+    """What the user wants to see of the passes; ``print_after`` may be ``all``.
+
+    ``base``: the directory that files of constants are named in.  ``crashed``: what takes the crash of a pass.
+    """
 
     print_after: str | None
     stop_after: str | None
     time_passes: bool
+    base: Path
+    crashed: Callable[[PassCrash], None]
 
     @property
     def is_idle(self) -> bool:
@@ -162,15 +174,9 @@ class _Watch:
 
     def __call__(self, record: PassRecord) -> None:
         """Show one pass that has run: the graph on stdout, the time on stderr."""
-        from spyrec.passes.driver import print_graph
+        from spyrec.cli.opt import show_record
 
-        if self.print_after in {"all", record.name}:
-            click.echo(f"// after {record.name}")
-            for line in record.report:
-                click.echo(f"// {line}")
-            click.echo(print_graph(record.result))
-        if self.time_passes:
-            current_console().note(f"{record.seconds:9.6f} s  {record.name}")
+        show_record(record, self.print_after, self.base, is_timed=self.time_passes)
 
 
 def _checked_pass(name: str | None, *, is_all_allowed: bool = False) -> str | None:
@@ -204,8 +210,9 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
 
     with console.progress(f"compiling {graph.name}"):
         if options.cache is not None and watch.is_idle:
-            return compile_once(graph, options, graph.parent, warn)
-        result = schedule(graph, options, graph.parent, DriverOptions(watch.stop_after, watch), warn=warn)
+            return compile_once(graph, options, graph.parent, warn, watch.crashed)
+        driver = DriverOptions(watch.stop_after, None if watch.is_idle else watch, crashed=watch.crashed)
+        result = schedule(graph, options, graph.parent, driver, warn=warn)
         if watch.stop_after is not None:
             return None
         assert not isinstance(result, Graph), "a whole pipeline ends in kernels"

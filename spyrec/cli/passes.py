@@ -1,4 +1,4 @@
-"""``spyrec passes``: the passes of the compiler in order, with what each requires, establishes and costs."""
+"""``spyrec passes``: the passes in order: contracts, options and costs."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from spyrec.dataclass import dataclass
+
 Array = npt.NDArray[np.generic]
 
 PIECE_BYTES = 1 << 24
@@ -75,6 +77,28 @@ def pieces(array: Array) -> Iterator[Array]:
     rows = PIECE_BYTES // row_bytes
     for first in range(0, len(array), rows):
         yield np.ascontiguousarray(array[first : first + rows])
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMemory:
+    """An array as the numbers that it holds, in one dim, and how it shows them: the first, and the steps of each dim.
+
+    ``numbers`` are fewer than the array's elements.
+    """
+
+    numbers: Array
+    steps: tuple[int, ...]
+    start: int
+
+
+def shown_memory(array: Array) -> ShownMemory | None:
+    """Return how an array shows some numbers many times, ``None`` where it holds each by itself."""
+    numbers = _stored(array)
+    if numbers is None:
+        return None
+    steps = _steps(array)
+    start = sum(-step * (extent - 1) for step, extent in zip(steps, array.shape) if step < 0)
+    return ShownMemory(numbers, steps, start)
 
 
 def _steps(array: Array) -> tuple[int, ...]:

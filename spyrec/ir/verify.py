@@ -79,7 +79,7 @@ def _check_node(graph: Graph, node: Node) -> list[Diagnostic]:
     definition = catalogue().get(node.op)
     if definition is None:
         return [Diagnostic("SPY0118", f'op "{node.op}" is unknown', place)]
-    if not isinstance(node.attributes, definition.attributes):
+    if type(node.attributes) is not definition.attributes:
         given = type(node.attributes).__name__
         return [Diagnostic("SPY0121", f"{node.op} takes {definition.attributes.__name__}, not {given}", place)]
     inferred = infer(definition, node.inputs, node.attributes, graph.values)

@@ -24,6 +24,7 @@ class Facet(Enum):
 
     NUMBERS_BOUND = "every number is a constant"
     DEVICE_OPS = "every node is a device op, a view or a movement"
+    FOLDS_MASKED = "no fold along a symbolic dim takes what lies behind a run's extent"
     KERNELS = "every node that writes memory is a kernel"
     LOOPS = "every kernel stands in the loops that the graph asks for"
     LAYOUT = "every buffer has a device layout"

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
+from pathlib import Path
 
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.plan_record import Decision
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.likeness import Answers
+from spyrec.ir.text import print_ir
 from spyrec.ir.verify import verify
 from spyrec.passes.base import Facet, Lack, PassContext, PipelineOptions, Refused, TileGroup
 from spyrec.passes.divide_work.pins import name_pinned_dims
 from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, LAY_OUT, PLACE, PLAN, AnyPass
 from spyrec.passes.planning.traffic import kernel_traffic
-from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
 
@@ -29,18 +30,47 @@ _MOST_NODES_TRIED_AGAIN = 300
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A graph between two passes, what passes have established of it, and the graph that all of them began with."""
+
+    graph: Graph | KernelGraph
+    established: frozenset[Facet]
+    source: Graph
+
+    def text(self, base: Path | None = None) -> str:
+        """Return it as text; ``base``: the directory that files of constants are named in."""
+        has = tuple(facet.name.lower() for facet in Facet if facet in self.established)
+        return print_ir(self.graph, has, base, None if self.source is self.graph else self.source)
+
+
+@dataclass(frozen=True, slots=True)
 class PassRecord:
-    """What one pass did: its name, seconds, the lines it reported and the graph after it."""
+    """What one pass did: its name, seconds, the lines it reported, and the graph after it with what holds of that."""
 
     name: str
     seconds: float
     report: tuple[str, ...]
-    result: Graph | KernelGraph
+    stage: Stage
+
+    @property
+    def result(self) -> Graph | KernelGraph:
+        """The graph after the pass."""
+        return self.stage.graph
+
+
+@dataclass(frozen=True, slots=True)
+class PassCrash:
+    """A pass that ended in an error of its own, or made what no graph may be: what it was given, and the error."""
+
+    name: str
+    options: PipelineOptions
+    before: Stage
+    error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
-    """``stop_after``: the last pass to run; ``observe`` is called after every pass.
+    """``stop_after``: the last pass to run; ``observe`` is called after every pass, ``crashed`` where one crashes.
 
     ``known``: what passes found out that holds of whatever graph; plans of one graph share it.
     """
@@ -48,10 +78,12 @@ class DriverOptions:
     stop_after: str | None = None
     observe: Callable[[PassRecord], None] | None = field(default=None, compare=False)
     known: Answers = field(default_factory=Answers, compare=False)
+    crashed: Callable[[PassCrash], None] | None = field(default=None, compare=False)
 
     def recording(self, records: list[PassRecord]) -> DriverOptions:
         """Return what keeps passes for later, if somebody observes them at all."""
-        return DriverOptions(observe=None if self.observe is None else records.append, known=self.known)
+        observe = None if self.observe is None else records.append
+        return DriverOptions(observe=observe, known=self.known, crashed=self.crashed)
 
     def show(self, records: Iterable[PassRecord]) -> None:
         """Let passes be observed that ran before."""
@@ -103,11 +135,12 @@ def _staged(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Gr
     if driver.stop_after in {item.name for item in FORM}:
         return _run_passes(FORM, graph, options, driver)
     forming: list[PassRecord] = []
-    formed = _run_passes(FORM, graph, options, DriverOptions(observe=forming.append) if options.auto_tile else driver)
+    quiet = DriverOptions(observe=forming.append, crashed=driver.crashed)
+    formed = _run_passes(FORM, graph, options, quiet if options.auto_tile else driver)
     assert isinstance(formed, KernelGraph), "forming ends in kernels"
     if not options.auto_tile:
         return _planned(formed, options, driver)
-    planner = _Planner(formed, options, is_observed=driver.observe is not None)
+    planner = _Planner(formed, options, driver)
     tiled = AUTO_TILE.run(formed, options, planner.plan)
     if isinstance(tiled, Refused):
         return tiled
@@ -121,22 +154,23 @@ def _staged(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Gr
 class _Planner:
     """Plans formed kernels with groups of them in loops; ``records``: what the passes did, by groups."""
 
-    def __init__(self, formed: KernelGraph, options: PipelineOptions, *, is_observed: bool) -> None:
+    def __init__(self, formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> None:
         self.formed = formed
         self.records: dict[tuple[TileGroup, ...], list[PassRecord]] = {}
         self._known = Answers()
         self._options = options
-        self._is_observed = is_observed
+        self._driver = driver
 
     def plan(self, groups: tuple[TileGroup, ...]) -> KernelGraph | Refused:
         """Return a plan, or what it lacks."""
         source = self.formed.source
         assert source is not None, "the driver hands the source graph on"
-        observe = self.records.setdefault(groups, []).append if self._is_observed else None
+        observe = None if self._driver.observe is None else self.records.setdefault(groups, []).append
         is_large = bool(groups) and len(source.nodes) > _MOST_NODES_TRIED_AGAIN
         most_spare = 0 if is_large else _MOST_SPARE_ARGUMENTS
         chosen = replace(self._options, tile_groups=groups)
-        return _planned(self.formed, chosen, DriverOptions(observe=observe, known=self._known), most_spare)
+        driver = DriverOptions(observe=observe, known=self._known, crashed=self._driver.crashed)
+        return _planned(self.formed, chosen, driver, most_spare)
 
 
 def _planned(
@@ -198,21 +232,45 @@ def _run_passes(
 ) -> Graph | KernelGraph | Refused:
     """Run passes up to ``stop_after``, or to the first that refuses."""
     source = graph if isinstance(graph, Graph) else graph.source
-    current = graph
+    assert source is not None, "the driver hands the source graph on"
+    stage = Stage(graph, _established_before(passes[0]), source)
     for item in passes:
-        context = PassContext(options, [], driver.known)
-        start = time.perf_counter()
-        result = _run(item, current, context)
+        record = run_pass(item, stage, options, driver)
+        if isinstance(record, Refused):
+            return record
+        stage = record.stage
+        if driver.observe is not None:
+            driver.observe(record)
+        if item.name == driver.stop_after:
+            break
+    return stage.graph
+
+
+def run_pass(item: AnyPass, stage: Stage, options: PipelineOptions, driver: DriverOptions) -> PassRecord | Refused:
+    """Run one pass, and verify what it makes."""
+    context = PassContext(options, [], driver.known)
+    start = time.perf_counter()
+    try:
+        result = _run(item, stage.graph, context)
         seconds = time.perf_counter() - start
         if isinstance(result, Refused):
             return result
-        before, current = current, _from(result, source)
-        _verify(item.name, current, before)
-        if driver.observe is not None:
-            driver.observe(PassRecord(item.name, seconds, tuple(context.report), current))
-        if item.name == driver.stop_after:
-            break
-    return current
+        made = _from(result, stage.source)
+        _verify(item.name, made, stage.graph)
+    except (SpyrecError, MemoryError):
+        raise
+    except Exception as error:
+        if driver.crashed is not None:
+            driver.crashed(PassCrash(item.name, options, stage, error))
+        raise
+    reached = Stage(made, stage.established | item.establishes, stage.source)
+    return PassRecord(item.name, seconds, tuple(context.report), reached)
+
+
+def _established_before(first: AnyPass) -> frozenset[Facet]:
+    """Return what holds where the pipeline comes to a pass."""
+    before = COMPILE[: COMPILE.index(first)]
+    return frozenset(facet for item in before for facet in item.establishes)
 
 
 def _from(result: Graph | KernelGraph, source: Graph | None) -> Graph | KernelGraph:
@@ -242,12 +300,3 @@ def _verify(name: str, graph: Graph | KernelGraph, before: Graph | KernelGraph) 
     else:
         problems = verify_kernels(graph, before if isinstance(before, KernelGraph) else None)
     assert not problems, f"after {name}: " + "; ".join(problems)
-
-
-def print_graph(graph: Graph | KernelGraph) -> str:
-    """Return the text that ``--print-after`` shows."""
-    if isinstance(graph, KernelGraph):
-        return print_kernels(graph)
-    from spyrec.ir.printer import print_graph as print_nodes
-
-    return print_nodes(graph)

@@ -55,14 +55,14 @@ MASK_FOLDS = Pass(
     "mask-folds",
     "put what changes nothing behind the extent of a symbolic dim that is folded",
     frozenset({Facet.DEVICE_OPS}),
-    frozenset(),
+    frozenset({Facet.FOLDS_MASKED}),
     mask_folds,
     cost="one walk over the nodes where a dim is symbolic, else nothing",
 )
 FORM_KERNELS = Pass(
     "form-kernels",
     "fold views into accesses, make a loop nest of every op",
-    frozenset({Facet.DEVICE_OPS}),
+    frozenset({Facet.DEVICE_OPS, Facet.FOLDS_MASKED}),
     frozenset({Facet.KERNELS}),
     form_kernels,
     cost="one walk over the nodes",

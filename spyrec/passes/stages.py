@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spyrec.dataclass import dataclass
 from spyrec.ir.graph import Graph, LayoutPin
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.likeness import Answers
@@ -12,12 +13,44 @@ from spyrec.ir.parts import HostPart, Part, RowPart, Staged, TopPart
 from spyrec.ir.types import TensorType
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.passes.base import PassContext, PipelineOptions
-from spyrec.passes.driver import DriverOptions, run_pipeline
+from spyrec.passes.divide_work.pins import name_pinned_dims
+from spyrec.passes.driver import DriverOptions, Stage, run_pipeline
 from spyrec.passes.mask_folds import folded_dims, with_mask_inputs, with_mask_makers
 from spyrec.passes.parts import split
 from spyrec.passes.pipelines import DEVICE_GRAPH
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.top_k import on_device
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A graph in parts; ``whole``: the graph that they are parts of."""
+
+    source: Graph
+    whole: Graph
+    parts: tuple[Part, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the device computes all of it as one."""
+        return len(self.parts) == 1 and self.parts[0] is self.source
+
+
+def device_stages(graph: Graph, options: PipelineOptions) -> list[Stage]:
+    """Return the parts that the device computes, in order, each as the pipeline begins with it.
+
+    Errors: as :func:`run_stages` before any pass.
+    """
+    prepared = _prepared(graph, options)
+    pins = _default_layouts(prepared.whole, prepared.parts)
+    found: list[Stage] = []
+    for part in prepared.parts:
+        if isinstance(part, Graph):
+            values = {name: replace(value, pin=pins.get(name, value.pin)) for name, value in part.values.items()}
+            first = name_pinned_dims(part if prepared.is_whole else replace(part, values=values))
+            refuse_unsteady_shapes(first)
+            found.append(Stage(first, frozenset(), first))
+    return found
 
 
 def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) -> Graph | KernelGraph | Staged:
@@ -26,14 +59,10 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
     A tensor that two parts use has in the later ones the layout that the first gave it.  Errors: as
     :func:`run_pipeline`, SPY0448.
     """
-    prepared = on_device(graph, options)
-    whole, parts = split(prepared, options)
-    if graph.symbolic_dims:
-        of_host = {node.name for part in parts if isinstance(part, HostPart) for node in part.nodes}
-        refuse_unsteady_shapes(replace(whole, nodes=whole.live_nodes()), of_host)
-        graph, whole, parts = _with_masks(graph, whole, parts, options)
-    if len(parts) == 1 and parts[0] is prepared:
-        return run_pipeline(prepared, options, driver)
+    prepared = _prepared(graph, options)
+    graph, whole, parts = prepared.source, prepared.whole, prepared.parts
+    if prepared.is_whole:
+        return run_pipeline(graph, options, driver)
     results: list[HostPart | RowPart | TopPart | KernelGraph] = []
     pins = _default_layouts(whole, parts)
     for part in parts:
@@ -47,6 +76,18 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
         results.append(planned)
         pins = {**_layouts(planned), **pins}
     return graph if driver.stop_after is not None else Staged(graph, whole, tuple(results))
+
+
+def _prepared(graph: Graph, options: PipelineOptions) -> _Prepared:
+    """Return what the device and the host compute of a graph.  Errors: SPY0448 and those of symbolic dims."""
+    prepared = on_device(graph, options)
+    whole, parts = split(prepared, options)
+    if graph.symbolic_dims:
+        of_host = {node.name for part in parts if isinstance(part, HostPart) for node in part.nodes}
+        refuse_unsteady_shapes(replace(whole, nodes=whole.live_nodes()), of_host)
+        graph, whole, parts = _with_masks(graph, whole, parts, options)
+    is_whole = len(parts) == 1 and parts[0] is prepared
+    return _Prepared(prepared if is_whole else graph, whole, parts)
 
 
 def _with_masks(

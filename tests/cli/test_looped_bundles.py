@@ -109,6 +109,6 @@ def test_what_the_passes_print_shows_loops_and_tiles(tmp_path: Path, capsys: pyt
     graph = _graph(tmp_path / "graph.json")
     assert main(["compile", graph, "-o", str(tmp_path / "out"), "--print-after", "place-scratchpad"]) == 0
     shown = capsys.readouterr().out
-    assert "  loop l0: 2 tiles of 8 along A\n    loop l1: 4 tiles of 64 along B\n" in shown
+    assert "  loop l0: 2 tiles of 8 along A {\n    loop l1: 4 tiles of 64 along B {\n" in shown
     assert "intermediate y: float16[8,64]" in shown
     assert '// "y" resident: 128 bytes per core at 0' in shown

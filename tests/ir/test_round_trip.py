@@ -16,9 +16,9 @@ from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.graph import Graph, Node, Value
 from spyrec.ir.opdef import OpDef, catalogue
-from spyrec.ir.printer import print_graph
 from spyrec.ir.reader import read_graph_data
 from spyrec.ir.schema import graph_schema
+from spyrec.ir.text import print_ir
 from spyrec.ir.types import TensorType
 from spyrec.ir.verify import verify
 from spyrec.ir.writer import write_graph
@@ -95,12 +95,12 @@ def test_generated_schema_is_fresh(path: str, text: str) -> None:
 
 
 def test_print_shows_every_part(graph: Graph) -> None:
-    lines = print_graph(graph).splitlines()
+    lines = print_ir(graph).splitlines()
     assert lines[0] == "graph everything {"
     assert "  dim S = 1..512 in steps of 64" in lines
     assert "  input b: float16[A=64,128] layout dim_order=[1, 0]" in lines
-    assert "  z: float16[A=64,B=128] = mul(y, w) split A:8 out.1:2" in lines
-    assert "  reshaped: float16[128,64] = reshape(z, shape=['A*2', -1])" in lines
+    assert "  z: float16[A=64,B=128] = mul(y, w) split {A: 8, out.1: 2}" in lines
+    assert '  reshaped: float16[128,64] = reshape(z, shape=["A*2", -1]) node r' in lines
     assert "    loop B in tiles of 64 {" in lines
     assert lines[-2:] == ["  return soft, reshaped, a, soft, m", "}"]
 

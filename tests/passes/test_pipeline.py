@@ -13,10 +13,10 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.ir.access import Access
 from spyrec.ir.graph import Graph
 from spyrec.ir.kernel import KernelGraph, Use
+from spyrec.ir.text import print_ir
 from spyrec.passes.base import PipelineOptions
-from spyrec.passes.driver import DriverOptions, PassRecord, check_order, compile_graph, print_graph, run_pipeline
+from spyrec.passes.driver import DriverOptions, PassRecord, check_order, compile_graph, run_pipeline
 from spyrec.passes.pipelines import AUTO_TILE, COMPILE, AnyPass, Search
-from spyrec.passes.print_kernels import print_kernels
 from spyrec.passes.verify_kernels import verify_kernels
 from tests.support.graphs import graph_data, node, read, scheduled, tensor
 
@@ -48,7 +48,7 @@ def test_the_driver_shows_every_pass_and_stops_where_it_is_told() -> None:
         assert [record.name for record in seen] == [each.name for each in COMPILE[: COMPILE.index(item) + 1]]
         assert seen[-1].result == result
         assert isinstance(result, Graph) == (item.name in ("canonicalize", "decompose", "mask-folds"))
-        assert print_graph(result)
+        assert print_ir(result)
     assert isinstance(seen[-1].result, KernelGraph)
     assert seen[-1].result.source is graph
     layouts = next(record for record in seen if record.name == "assign-layouts")
@@ -56,7 +56,7 @@ def test_the_driver_shows_every_pass_and_stops_where_it_is_told() -> None:
 
 
 def test_the_same_graph_gives_the_same_kernels() -> None:
-    assert print_kernels(scheduled(_small())) == print_kernels(scheduled(_small()))
+    assert print_ir(scheduled(_small())) == print_ir(scheduled(_small()))
 
 
 def test_kernels_are_printed_as_loop_nests() -> None:
@@ -72,22 +72,45 @@ def test_kernels_are_printed_as_loop_nests() -> None:
         ],
         ["y"],
     )
-    text = print_kernels(scheduled(data))
+    text = print_ir(scheduled(data), ("layout",))
     assert text == (
-        "kernels of small\n"
-        "  input a: float16[64,192] [3, 64, 64]\n"
-        "  input b: float16[192,64] [3, 64, 64]\n"
-        "  output y: float16[64,2,64] [2, 1, 64, 64]\n"
+        "kernels small has layout {\n"
+        "  input a: float16[64,192] layout [3, 64, 64] of [h1/64, h0, h1]\n"
+        "  input b: float16[192,64] layout [3, 64, 64] of [h0/64, h1, h0]\n"
+        "  output y: float16[64,2,64] layout [2, 1, 64, 64] of [h1, h2/64, h0, h2] @y\n"
         "  for [i0<64, i1<2, i2<64] y[i0, i1, i2] = "
-        "add(a[i0, 64*i1 + i2 + 64], b[64*i1 + i2, i0]) on 32x1x1 cores\n"
-        "program of kernels 0..0(a, b, y) pool 0 bytes\n"
-        "outputs y = y\n"
+        "add(a[i0, 64*i1 + i2 + 64], b[64*i1 + i2, i0]) on 32x1x1 cores @y\n"
+        "  program of kernels 0..0(a, b, y) pool 0 bytes {\n"
+        "  }\n"
+        "  outputs y = y\n"
+        "  place a = [i0<64, i1<192] a[i0, i1]\n"
+        "  place b = [i0<192, i1<64] b[i0, i1]\n"
+        "  place s = [i0<64, i1<128] a[i0, i1 + 64]\n"
+        "  place r = [i0<64, i1<2, i2<64] a[i0, 64*i1 + i2 + 64]\n"
+        "  place t = [i0<64, i1<192] b[i1, i0]\n"
+        "  place u = [i0<64, i1<128] b[i1, i0]\n"
+        "  place v = [i0<64, i1<2, i2<64] b[64*i1 + i2, i0]\n"
+        "  place y = [i0<64, i1<2, i2<64] y[i0, i1, i2]\n"
+        "  cost 0 at least 0\n"
+        '  planner "best-fit" "1"\n'
+        "  source graph small {\n"
+        "    input a: float16[64,192]\n"
+        "    input b: float16[192,64]\n"
+        "    s: float16[64,128] = slice(a, dim=1, start=64, end=192)\n"
+        "    r: float16[64,2,64] = reshape(s, shape=[64, 2, 64])\n"
+        "    t: float16[64,192] = t(b)\n"
+        "    u: float16[64,128] = slice(t, dim=1, start=0, end=128)\n"
+        "    v: float16[64,2,64] = reshape(u, shape=[64, 2, 64])\n"
+        "    y: float16[64,2,64] = add(r, v)\n"
+        "    return y\n"
+        "  }\n"
+        "}\n"
     )
 
 
 def test_a_reshape_of_a_merged_dim_prints_its_digits() -> None:
     data = graph_data([tensor("a", 4, 64)], [node("r", "reshape", "a", shape=[256]), node("y", "neg", "r")], ["y"])
-    assert "y[i0] = neg(a[i0//64, i0%64])" in print_kernels(scheduled(data))
+    assert "y[i0] = neg(a[i0//64, i0%64])" in print_ir(scheduled(data))
 
 
 _Breaker = Callable[[KernelGraph], KernelGraph]

@@ -264,4 +264,14 @@ READING: dict[str, Code] = {
         "A dim stays symbolic with a least and a largest extent, within those that the model was exported for.",
         hint="bind the dim: --dim NAME=N",
     ),
+    "SPY0180": Code(
+        "text of a graph not understood",
+        "The text form is what --print-after and spyrec opt print; docs/ir_text.md has its grammar.",
+        hint="print the text again, or correct it by the grammar",
+    ),
+    "SPY0181": Code(
+        "text of a graph that cannot be",
+        "A text names values, dims, buffers and loops that are there, and says of kernels what follows from the rest.",
+        hint="correct what the message names",
+    ),
 }

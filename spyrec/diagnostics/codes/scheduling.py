@@ -39,6 +39,11 @@ SCHEDULING: dict[str, Code] = {
         "A pass requires what other passes established before it; the text of a graph says what holds of it.",
         hint="run the passes that establish it first: `spyrec passes` lists them in order",
     ),
+    "SPY0417": Code(
+        "graph in several parts",
+        "Between parts of the device the host computes what the device has no form of; passes run over one part.",
+        hint="--part N takes the N-th",
+    ),
     "SPY0420": Code(
         "more tiles than elements",
         "Inside an outer loop over the same dim a loop has the elements of one of its tiles.",

@@ -14,7 +14,7 @@ from spyrec.ir.attributes import DimAttributes
 from spyrec.ir.graph import Operand, location_of
 from spyrec.ir.ops.attention import AttentionAttributes
 from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes, ReductionAttributes
 from spyrec.ir.ops.views import ExpandAttributes, ReshapeAttributes, TransposeAttributes
 from spyrec.passes.builder import NodeBuilder
 
@@ -98,13 +98,13 @@ def _softmax(builder: NodeBuilder, scores: str, *, can_be_empty: bool) -> str:
     The row's largest score is then -inf: it is taken as 0, and a sum of 0 as 1.  Any other sum is at least 1.
     """
     dtype = builder.type_of(scores).dtype
-    fold = ReductionAttributes((builder.type_of(scores).rank - 1,), keepdim=True)
-    largest = builder.emit("amax", scores, attributes=fold)
+    last = (builder.type_of(scores).rank - 1,)
+    largest = builder.emit("amax", scores, attributes=FoldAttributes(last, keepdim=True))
     if can_be_empty:
         is_empty = builder.emit("eq", largest, builder.number(-math.inf, dtype))
         largest = builder.emit("where", is_empty, builder.number(0.0, dtype), largest)
     exponential = builder.emit("exp", builder.emit("sub", scores, largest, attributes=AlphaAttributes()))
-    total = builder.emit("sum", exponential, attributes=fold)
+    total = builder.emit("sum", exponential, attributes=ReductionAttributes(last, keepdim=True))
     if can_be_empty:
         total = builder.emit("maximum", total, builder.number(1.0, dtype))
     return builder.emit("div", exponential, total, attributes=DivAttributes())

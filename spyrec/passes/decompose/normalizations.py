@@ -16,7 +16,7 @@ from spyrec.ir.ops.normalization import (
     RmsNormAttributes,
     SoftmaxAttributes,
 )
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes, ReductionAttributes
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.ir.shapes import normalize_dim
 from spyrec.passes.builder import NodeBuilder
@@ -37,11 +37,11 @@ def _softmax(builder: NodeBuilder) -> str:
     if rank == 0:
         zero = builder.emit("sub", operand, operand, attributes=AlphaAttributes())
         return builder.emit("exp", zero)
-    fold = ReductionAttributes((normalize_dim(attributes.dim, rank),), keepdim=True)
-    largest = builder.emit("amax", operand, attributes=fold)
+    folded = (normalize_dim(attributes.dim, rank),)
+    largest = builder.emit("amax", operand, attributes=FoldAttributes(folded, keepdim=True))
     shifted = builder.emit("sub", operand, largest, attributes=AlphaAttributes())
     exponential = builder.emit("exp", shifted)
-    total = builder.emit("sum", exponential, attributes=fold)
+    total = builder.emit("sum", exponential, attributes=ReductionAttributes(folded, keepdim=True))
     return builder.emit("div", exponential, total, attributes=DivAttributes())
 
 

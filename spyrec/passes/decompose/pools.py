@@ -24,7 +24,7 @@ from spyrec.ir.ops.pools import (
     pool_counts,
     pool_windows,
 )
-from spyrec.ir.ops.reduction import ReductionAttributes
+from spyrec.ir.ops.reduction import FoldAttributes, ReductionAttributes
 from spyrec.ir.ops.views import PermuteAttributes, ReshapeAttributes
 from spyrec.ir.windows import Sliding, per_dim
 from spyrec.passes.builder import NodeBuilder
@@ -107,8 +107,9 @@ def _adaptive_pool(builder: NodeBuilder) -> str:
     attributes = builder.node.attributes
     assert isinstance(attributes, AdaptiveAttributes)
     tiles = _tiles(builder, x, per_dim(attributes.output_size, int(builder.node.op[-2]), "output_size"))
-    fold = "amax" if "max" in builder.node.op else "mean"
-    return builder.emit(fold, tiles, attributes=ReductionAttributes((-1,)))
+    if "max" in builder.node.op:
+        return builder.emit("amax", tiles, attributes=FoldAttributes((-1,)))
+    return builder.emit("mean", tiles, attributes=ReductionAttributes((-1,)))
 
 
 REWRITES: Mapping[str, Rewrite] = {

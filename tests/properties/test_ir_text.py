@@ -1,0 +1,208 @@
+"""The text form of the IR: text to IR to text and IR to text to IR, at every stage of random graphs' compilation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spyrec.diagnostics import SpyrecError
+from spyrec.ir.graph import Graph
+from spyrec.ir.reader import read_graph_data
+from spyrec.ir.text import print_ir, read_ir
+from spyrec.passes.base import PipelineOptions, Refused
+from spyrec.passes.chosen_passes import read_stage
+from spyrec.passes.driver import DriverOptions, PassRecord, Stage, run_pass, run_pipeline
+from spyrec.passes.pipelines import COMPILE
+from tests.support.examples import examples
+from tests.support.graphs import JsonObject, graph_data, node, tensor
+from tests.support.random_graphs import random_graph
+from tests.support.random_loops import looped_graph
+from tests.support.same_ir import difference
+from tests.support.symbolic import with_symbolic_dim
+
+
+def _plain(seed: int) -> JsonObject:
+    return random_graph(seed)[0]
+
+
+def _looped(seed: int) -> JsonObject:
+    return looped_graph(seed)[0]
+
+
+def _symbolic(seed: int) -> JsonObject:
+    return with_symbolic_dim(looped_graph(seed)[0], Random(seed))[0]
+
+
+def _windows(seed: int) -> JsonObject:
+    """Return a pool or a convolution, with a bias that is written out and weights that are one number."""
+    rng = Random(seed)
+    channels, side, taps = rng.choice([3, 64, 70]), rng.choice([4, 6]), rng.choice([2, 3])
+    x = tensor("x", 1, channels, side, side)
+    if rng.random() < 0.4:
+        how = {"kernel_size": [taps, taps], "stride": [rng.choice([1, 2])] * 2, "padding": [rng.choice([0, 1])] * 2}
+        return graph_data([x], [node("y", "avg_pool2d", "x", **how)], ["y"])
+    bias = {**tensor("b", channels), "value": [round(rng.random(), 3) for _ in range(channels)]}
+    weights = {**tensor("w", channels, channels, taps, taps), "value": 0.25}
+    return graph_data([x], [node("y", "conv2d", "x", "w", "b")], ["y"], constants=[bias, weights])
+
+
+KINDS: dict[str, Callable[[int], JsonObject]] = {
+    "plain": _plain,
+    "looped": _looped,
+    "symbolic": _symbolic,
+    "windows": _windows,
+}
+
+
+EXAMPLES = {"plain": 12, "looped": 10, "symbolic": 6, "windows": 3}
+
+
+def _hold(stage: Stage) -> None:
+    """Hold a stage against what its text reads back as, and the text against that of what was read."""
+    text = stage.text()
+    read = read_ir(text)
+    assert difference(stage.graph, read.graph) is None
+    assert difference(stage.source, read.source) is None
+    again = print_ir(read.graph, read.has, None, None if read.source is read.graph else read.source)
+    assert again == text
+
+
+def _graph(data: JsonObject) -> Graph | None:
+    try:
+        return read_graph_data(data)
+    except SpyrecError:
+        return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_stage_of_a_compilation_is_what_its_text_says(kind: str) -> None:
+    options = PipelineOptions(has_windows=kind == "windows")
+
+    @examples(EXAMPLES[kind])
+    @given(st.integers(0, 1 << 20))
+    def check(seed: int) -> None:
+        graph = _graph(KINDS[kind](seed))
+        if graph is None:
+            return
+        seen: list[PassRecord] = []
+        try:
+            run_pipeline(graph, options, DriverOptions(observe=seen.append))
+        except SpyrecError:
+            return
+        _hold(Stage(graph, frozenset(), graph))
+        assert [record.name for record in seen] == [item.name for item in COMPILE]
+        for record in seen:
+            _hold(record.stage)
+
+    check()
+
+
+def test_passes_that_begin_with_a_text_make_what_they_make_of_the_graph() -> None:
+    @examples(10)
+    @given(st.integers(0, 1 << 20), st.sampled_from(["plain", "looped", "symbolic"]))
+    def check(seed: int, kind: str) -> None:
+        graph = _graph(KINDS[kind](seed))
+        if graph is None:
+            return
+        stage = read = Stage(graph, frozenset(), graph)
+        for item in COMPILE:
+            try:
+                made = run_pass(item, stage, PipelineOptions(), DriverOptions())
+            except SpyrecError:
+                return
+            again = run_pass(item, _read(read.text(), read), PipelineOptions(), DriverOptions())
+            if isinstance(made, Refused) or isinstance(again, Refused):
+                assert type(made) is type(again)
+                return
+            stage, read = made.stage, again.stage
+            assert read.text() == stage.text()
+
+    check()
+
+
+def _read(text: str, stage: Stage) -> Stage:
+    found = read_ir(text)
+    return Stage(found.graph, stage.established, found.source)
+
+
+_LARGE = ("y", "x", "w", "b", "dim", "l0", "i0", "h0", "return")
+
+
+def test_mutated_texts_are_read_or_refused_with_one_place() -> None:
+    texts: list[str] = []
+    for seed, kind in enumerate([*KINDS, *KINDS]):
+        graph = _graph(KINDS[kind](seed))
+        if graph is not None:
+            try:
+                options = PipelineOptions(has_windows=True)
+                run_pipeline(graph, options, DriverOptions(observe=lambda record: texts.append(record.stage.text())))
+            except SpyrecError:
+                continue
+    assert len(texts) > 20
+
+    @examples(200)
+    @given(st.integers(0, 1 << 30))
+    def check(seed: int) -> None:
+        rng = Random(seed)
+        text = (_mutated if seed % 2 else _exchanged)(rng.choice(texts), rng)
+        try:
+            read_stage(text)
+        except SpyrecError as error:
+            (found,) = error.diagnostics
+            assert found.location is not None
+            assert found.location.line is not None
+            assert 1 <= found.location.line <= text.count("\n") + 1
+            assert cast("Any", found.location.column) >= 1
+
+    check()
+
+
+_WORD = re.compile(r"[0-9]+|\b[a-z][A-Za-z0-9_.]*\b")
+
+
+def _exchanged(text: str, rng: Random) -> str:
+    """Return a text with a number replaced by another one, or a word by another of its words: form is seldom hurt."""
+    for _ in range(rng.randint(1, 2)):
+        words = list(_WORD.finditer(text))
+        found = rng.choice(words)
+        numbers = [0, 1, 2, 3, 63, 65, 128, 1000, 2**20, 2**31, 2**62]
+        new = str(rng.choice(numbers)) if found[0].isdigit() else rng.choice(words)[0]
+        text = text[: found.start()] + new + text[found.end() :]
+    return text
+
+
+def _mutated(text: str, rng: Random) -> str:
+    """Return a text with one to three places changed: cut, doubled, swapped, or another number or word."""
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(text))
+        end = min(len(text), at + rng.randint(1, 20))
+        other = rng.randrange(len(text))
+        number = str(rng.choice([0, 1, -1, 7, 64, 2**31, 2**63 - 1, 2**63, 10**30]))
+        text = rng.choice(
+            [
+                text[:at] + text[end:],
+                text[:at] + text[at:end] * 2 + text[end:],
+                text[:at] + text[other : other + end - at] + text[end:],
+                text[:at] + rng.choice(["{", "}", "[", "]", ",", '"', "\\", "//", "\n", "é", "\0", "-"]) + text[end:],
+                _with_word(text, at, rng.choice([*_LARGE, number])),
+            ]
+        )
+        if not text:
+            return text
+    return text
+
+
+def _with_word(text: str, at: int, word: str) -> str:
+    """Return a text with the word, or number, at a place replaced."""
+    first = last = at
+    while first > 0 and (text[first - 1].isalnum() or text[first - 1] in "_."):
+        first -= 1
+    while last < len(text) and (text[last].isalnum() or text[last] in "_."):
+        last += 1
+    return text[:first] + word + text[last:]
