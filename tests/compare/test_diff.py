@@ -169,7 +169,9 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
         ],
     }
     assert main(["diff", left, right, "--stat"]) == 1
-    assert capsys.readouterr().out == ("     1  divisions\n     1  sdsc_0.json\n1 difference in 1 file\n")
+    assert capsys.readouterr().out == (
+        "     1  divisions\n     1  files\n     1  sdsc_0.json\n1 difference in 1 file\n"
+    )
     assert main(["diff", left, right]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["divisions", "  mb is in 16 parts instead of 32, in 0 add"]
@@ -179,7 +181,7 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
     assert main(["diff", left, right]) == 1
     assert capsys.readouterr().out.startswith("what changed cannot be told in words: ")
     assert main(["diff", left, right, "--semantic"]) == 1
-    assert "SPY0102" in capsys.readouterr().err
+    assert "SPY0101" in capsys.readouterr().err
     assert main(["diff", left, "absent"]) == 2
 
 
