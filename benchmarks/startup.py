@@ -52,7 +52,9 @@ def _process(command: Sequence[str], kernels: Path) -> _Spent:
     return _Spent(time.perf_counter() - start, used.ru_utime + used.ru_stime)
 
 
-def _interleaved(commands: Mapping[str, Sequence[str]], rounds: int, kernels: Callable[[], Path]) -> dict[str, _Spent]:
+def interleaved_processes(
+    commands: Mapping[str, Sequence[str]], rounds: int, kernels: Callable[[], Path]
+) -> dict[str, _Spent]:
     """Return the medians of each command over ``rounds``, after one round that is not counted."""
     spent: dict[str, list[_Spent]] = {name: [] for name in commands}
     for number in range(rounds + 1):
@@ -66,10 +68,10 @@ def _interleaved(commands: Mapping[str, Sequence[str]], rounds: int, kernels: Ca
     }
 
 
-_BARE: Mapping[str, Sequence[str]] = {"python": ("-c", "pass"), "numpy": ("-c", "import numpy")}
+BARE: Mapping[str, Sequence[str]] = {"python": ("-c", "pass"), "numpy": ("-c", "import numpy")}
 
 
-def _figures(spent: Mapping[str, _Spent]) -> Figures:
+def figures_of_processes(spent: Mapping[str, _Spent]) -> Figures:
     """Return seconds, and how many times what ``import numpy`` takes."""
     numpy = spent["numpy"]
     return {
@@ -98,20 +100,20 @@ def verbs() -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         commands = {
-            **_BARE,
+            **BARE,
             "help": ("-m", "spyrec", "--help"),
             "compile": (
                 "-m", "spyrec", "compile", "examples/seed_add_mul/graph.json", "-o", str(directory / "out"), "--force",
             ),
             "run": ("-m", "spyrec", "run", str(_tiny(directory)), "--random", "1"),
         }  # fmt: skip
-        spent = _interleaved(commands, _VERB_ROUNDS, lambda: directory / "kernels")
+        spent = interleaved_processes(commands, _VERB_ROUNDS, lambda: directory / "kernels")
     claims = [
         below("wall seconds of `spyrec --help`", spent["help"].wall_s, 0.15),
         below("wall seconds of `spyrec compile` of a small graph", spent["compile"].wall_s, 0.5),
         below("wall seconds of `spyrec run` of a tiny bundle", spent["run"].wall_s, 0.8),
     ]
-    return {**_figures(spent), "claims": claims}
+    return {**figures_of_processes(spent), "claims": claims}
 
 
 def _graph(name: str, record: Callable[[spyrec.GraphBuilder], Value]) -> spyrec.GraphBuilder:
@@ -158,12 +160,12 @@ def first_runs() -> Figures:
         directory = Path(folder)
         commands = _first_commands(directory)
         emptied = (directory / f"empty{number}" for number in range(1 << 20))
-        cold = _interleaved({**_BARE, **commands}, _FIRST_ROUNDS, lambda: next(emptied))
-        warm = _interleaved({**_BARE, **commands}, _FIRST_ROUNDS, lambda: directory / "kernels")
+        cold = interleaved_processes({**BARE, **commands}, _FIRST_ROUNDS, lambda: next(emptied))
+        warm = interleaved_processes({**BARE, **commands}, _FIRST_ROUNDS, lambda: directory / "kernels")
     claims = [
         below(f"wall seconds of the first run of {name}, no kernel kept", cold[name].wall_s, 2) for name in commands
     ]
-    return {"none_kept": _figures(cold), "all_kept": _figures(warm), "claims": claims}
+    return {"none_kept": figures_of_processes(cold), "all_kept": figures_of_processes(warm), "claims": claims}
 
 
 def warmed() -> Figures:

@@ -166,12 +166,13 @@ class _SuperDscReader:
 
     def read(self, name: str) -> SuperDsc:
         text = self.files.read(name, MAX_JSON_BYTES, self.mentioned_at)
-        dsc = READ_SUPERDSCS.find(text)
+        digest = bytes.fromhex(self.files.read_digests[name])
+        dsc = READ_SUPERDSCS.find(text, digest)
         if dsc is not None:
             return dsc
         dsc = self.alike.find(text)
         if dsc is not None:
-            READ_SUPERDSCS.remember(text, dsc)
+            READ_SUPERDSCS.remember(text, dsc, digest)
             return dsc
         told = len(self.sink.diagnostics)
         dsc = parse_superdsc(text, self.files.display(name), self.sink)

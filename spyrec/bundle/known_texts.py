@@ -25,13 +25,13 @@ class KnownTexts(Generic[Meaning]):
     def __init__(self) -> None:
         self._known: WeakValueDictionary[bytes, Meaning] = WeakValueDictionary()
 
-    def find(self, text: bytes) -> Meaning | None:
-        """Return what a text says, ``None`` where it is not known."""
-        return self._known.get(sha256(text).digest())
+    def find(self, text: bytes, digest: bytes | None = None) -> Meaning | None:
+        """Return what a text says, ``None`` where it is not known; ``digest``: its SHA-256 where that is known."""
+        return self._known.get(digest or sha256(text).digest())
 
-    def remember(self, text: bytes, meaning: Meaning) -> None:
-        """Take note of what a text says."""
-        self._known[sha256(text).digest()] = meaning
+    def remember(self, text: bytes, meaning: Meaning, digest: bytes | None = None) -> None:
+        """Take note of what a text says; ``digest``: as above."""
+        self._known[digest or sha256(text).digest()] = meaning
 
 
 _NUMBER = re.compile(rb'\A\s*\{\s*"([0-9]{1,9})_')

@@ -287,10 +287,8 @@ def core_steps(item: OperationReading, operand: OperandReading) -> dict[str, int
     if len(places) != len(dsc.core_work_slices) or len({place.base for place in places}) != 1:
         return None
     divided = [dim for dim, count in dsc.work_slices.items() if count > 1]
-    by_slices = {
-        tuple(slices[dim] for dim in divided): place.offset
-        for slices, place in zip(dsc.core_work_slices, places, strict=True)
-    }
+    rows = [tuple(map(slices.__getitem__, divided)) for slices in dsc.core_work_slices]
+    by_slices = dict(zip(rows, (place.offset for place in places), strict=True))
     zero = by_slices.get((0,) * len(divided))
     units = [by_slices.get(tuple(int(other == dim) for other in divided)) for dim in divided]
     if zero is None or any(unit is None for unit in units):

@@ -84,9 +84,10 @@ _SHOWN_DIFFERENCES = 20
 @click.option("--time-passes", is_flag=True, help="Print the seconds of each pass to stderr.")
 @click.option(
     "--golden",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     help="Compare with this bundle as diff does.",
 )
+@click.option("--update-golden", is_flag=True, help="Make the golden bundle what is compiled, and say what changed.")
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--crash-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where a reproducer is written.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
@@ -112,6 +113,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     stop_after: str | None,
     time_passes: bool,
     golden: Path | None,
+    update_golden: bool,
     force: bool,
     crash_dir: Path | None,
 ) -> int:
@@ -129,6 +131,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     )  # fmt: skip
     if output is None and golden is None and watch.stop_after is None and not explain_plan:
         raise click.UsageError("give the bundle to write (-o) or to compare with (--golden), or --explain-plan")
+    _require_golden(golden, is_updated=update_golden)
     device = _target(target, cores)
     options = CompileOptions(
         cores, device, symbolic_args, fixed_io_layouts, loops, resolve_profile(profile), lx_planner,
@@ -151,7 +154,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         with current_console().progress("writing the bundle"):
             bundle.save(output, force=force)
         click.echo(_summary(bundle, output))
-    return 0 if golden is None else _compare(bundle, output, golden)
+    return 0 if golden is None else _compare(bundle, output, golden, is_updated=update_golden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +265,23 @@ def _summary(bundle: Bundle, output: Path) -> str:
     return f"{said}, {nodes} operation{'s'[: nodes != 1]} on the host" if nodes else said
 
 
-def _compare(bundle: Bundle, output: Path | None, golden: Path) -> int:
-    """Print how the bundle differs from the golden one, at most the first differences; return the exit code."""
-    from spyrec.compare.diff import diff_bundles
+def _require_golden(golden: Path | None, *, is_updated: bool) -> None:
+    """Refuse a golden bundle that is not there, or cannot be replaced, before any work is done."""
+    from spyrec.bundle.atomic_directory import refuse_unwritable
+
+    if golden is None and is_updated:
+        raise click.UsageError("--update-golden needs the bundle to update (--golden DIR)")
+    if golden is not None and is_updated:
+        refuse_unwritable(golden, force=True)
+    elif golden is not None and not golden.exists():
+        hint = "--update-golden writes it"
+        raise click.BadParameter(f"Directory '{golden}' does not exist; {hint}.", param_hint="--golden")
+
+
+def _compare(bundle: Bundle, output: Path | None, golden: Path, *, is_updated: bool) -> int:
+    """Print how the bundle differs from the golden one, and with ``is_updated`` replace that; return the exit code."""
+    from spyrec.compare.diff_report import report_lines
+    from spyrec.compare.golden import hold_against_golden
     from spyrec.files.unfinished import removed_when_told_to_end
 
     with TemporaryDirectory(prefix="spyrec-golden-") as folder, removed_when_told_to_end(Path(folder)):
@@ -272,13 +289,13 @@ def _compare(bundle: Bundle, output: Path | None, golden: Path) -> int:
         if written is None:
             written = Path(folder) / "bundle"
             bundle.save(written)
-        differences = diff_bundles(golden, written)
-    for difference in differences[:_SHOWN_DIFFERENCES]:
-        click.echo(str(difference))
-    count = len(differences)
-    if not count:
+        outcome = hold_against_golden(written, golden, is_updated=is_updated)
+    if outcome.found is not None and outcome.found.differs:
+        click.echo("\n".join(report_lines(outcome.found, most=_SHOWN_DIFFERENCES)))
+    if outcome.is_written:
+        click.echo(f"{golden}: written, read the change before it is committed")
+    elif outcome.is_ok:
         click.echo(f"no differences from {golden}")
-        return 0
-    shown = f", the first {_SHOWN_DIFFERENCES} shown" if count > _SHOWN_DIFFERENCES else ""
-    click.echo(f"{count} difference{'s'[: count != 1]} from {golden}{shown}")
-    return 1
+    else:
+        click.echo(f"not the golden bundle {golden}; if this is meant, --update-golden")
+    return 0 if outcome.is_ok else 1

@@ -24,8 +24,8 @@ def command(*, left: Path, right: Path, semantic: bool, stat: bool, as_json: boo
     With --semantic only what changed in meaning counts.  A side that leaves out constants.safetensors, or what its
     left_out.txt lists, is compared by the hashes in its manifest.
     """
-    from spyrec.cli._diff_report import report_lines, to_json
     from spyrec.compare.bundle_diff import diff_directories
+    from spyrec.compare.diff_report import report_lines, to_json
 
     console = current_console()
     console.object_format = "spyrec.diff/1" if as_json else None

@@ -176,7 +176,7 @@ def read_path(path: Path, args: Path | None = None) -> BundleReading:
 
 def read_files(files: BundleFiles, args: Path | None = None) -> BundleReading:
     """Read the files of a bundle; errors as :func:`read_path`."""
-    manifest = _manifest_of(files, args)
+    manifest = manifest_of(files, args)
     steps: Sequence[PlanStep | None] = [None] if manifest is None else manifest.steps
     sink = DiagnosticSink()
     programs: dict[str, DeviceProgram | None] = {}
@@ -195,7 +195,8 @@ def read_files(files: BundleFiles, args: Path | None = None) -> BundleReading:
     return BundleReading(files.root, manifest, tuple(found), tuple(sink.diagnostics))
 
 
-def _manifest_of(files: BundleFiles, args: Path | None) -> Manifest | None:
+def manifest_of(files: BundleFiles, args: Path | None) -> Manifest | None:
+    """Return what a manifest or an argument table says, ``None`` for a bundle of others without a table."""
     root = files.root
     if args is not None:
         table, where = read_foreign_table(read_whole(args, MAX_JSON_BYTES, takes_pipes=True), str(args))
@@ -341,7 +342,8 @@ class _Reader:
         for position, operand in enumerate(superdsc.operands):
             places = call.places[position]
             if places is None:
-                places = tuple(AddressPlace(None, start) for start in operand.start_addresses)
+                known_places = {start: AddressPlace(None, start) for start in set(operand.start_addresses)}
+                places = tuple(known_places[start] for start in operand.start_addresses)
             base = places[0].base if places else None
             entry = None if base is None else self.entries.get(base)
             known = entry if entry is not None and entry.device_size else None
@@ -386,7 +388,8 @@ class _Reader:
 
 
 def _held_bytes(geometry: OperandGeometry, places: Sequence[AddressPlace], base: int | None) -> _Held:
-    first = min((item.offset for item in places), default=0)
+    distinct = {id(item): item.offset for item in places}  # in LX all cores have one
+    first = min(distinct.values(), default=0)
     return _Held(base, first, first + geometry.buffer_bytes, "not written before")
 
 

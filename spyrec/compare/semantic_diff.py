@@ -31,12 +31,13 @@ from spyrec.compare.bundle_reading import (
     OperationReading,
     ProgramReading,
     loops_of,
+    manifest_of,
     read_files,
 )
 from spyrec.compare.changes import Change, Fact, Topic, grouped
 from spyrec.compare.operation_changes import OperationPair, label_of, operation_facts
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics import Location, refuse
+from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.reading import open_regular
 from spyrec.hardware.plan_record import PlanFigures
@@ -59,10 +60,34 @@ def _facts(left: Path, right: Path) -> Iterator[Fact]:
         yield from _entries(left, right)
         return
     sides = _Side.of(left, right), _Side.of(right, left)
-    readings = [read_files(side.files) for side in sides]
-    yield from _manifests(readings[0].manifest, readings[1].manifest)
+    manifests = [manifest_of(side.files, None) for side in sides]
+    yield from _manifests(manifests[0], manifests[1])
+    readings = [_reading(side) for side in sides]
+    yield from (Fact(Topic.FILES, name, _UNTOLD) for side in sides for name in side.files.unknown)
+    yield from _files(sides[0], sides[1], manifests)
+    if readings[0] is None or readings[1] is None:
+        return
     yield from _programs(readings[0], readings[1])
-    yield from _files(sides[0], sides[1], readings)
+    for one, other in zip(readings[0].programs, readings[1].programs):
+        yield from _artifact(sides[0], sides[1], one.directory, other.directory)
+    yield from _warnings(readings[0], readings[1])
+
+
+_UNTOLD = "is left out on one side and differs, so that only a whole bundle can say in what"
+
+
+def _reading(side: _Side) -> BundleReading | None:
+    """Read a side; ``None`` where files that differ are left out, which are told by name."""
+    try:
+        return read_files(side.files)
+    except SpyrecError as error:
+        if any(item.code != ALTERED for item in error.diagnostics):
+            raise
+        return None
+
+
+def _warnings(one: BundleReading, other: BundleReading) -> Iterator[Fact]:
+    readings = one, other
     told = [Counter((item.code, item.message) for item in reading.warnings) for reading in readings]
     for (code, message), count in (told[1] - told[0]).items():
         yield Fact(Topic.FILES, "", f"the right side is warned of {count} times: {message} ({code})")
@@ -93,15 +118,20 @@ class _Files(BundleFiles):
         self._other = BundleFiles(other, None)
         self._left_out = left_out_files(root)
         self._digests_of_left_out = _digests(root) if len(self._left_out) > 1 else {}
+        self.unknown: list[str] = []
+        """What could not be compared."""
 
     def read(self, name: str, limit_bytes: int, mentioned_at: Location | None = None) -> bytes:
         """Return the content of a file; SPY0602 where it is left out and the other side's is another one."""
         if name not in self._left_out or (self.root / name).exists():
             return super().read(name, limit_bytes, mentioned_at)
-        content = self._other.read(name, limit_bytes, mentioned_at)
+        path = self._other.root / name
+        content = self._other.read(name, limit_bytes, mentioned_at) if path.is_file() else b""
         if hashlib.sha256(content).hexdigest() != self._digests_of_left_out.get(name):
+            self.unknown.append(name)
             fact = f'"{name[:200]}" is left out and differs, so that nobody can say in what'
             raise refuse(ALTERED, fact, Location(self.display(name)), hint="compare with the whole bundle")
+        self.read_digests[name] = self._digests_of_left_out[name]
         return content
 
 
@@ -116,7 +146,7 @@ class _Side:
     """One of both bundles; ``digests``: what its manifest says of its files, empty without one."""
 
     root: Path
-    files: BundleFiles
+    files: _Files
     digests: Mapping[str, str]
 
     @classmethod
@@ -136,9 +166,13 @@ class _Side:
         with open_regular(self.root / name) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
+    def is_there(self, name: str) -> bool:
+        """Whether the file itself is there."""
+        return (self.root / name).is_file()
+
     def has(self, name: str) -> bool:
         """Whether there is such a file, or the manifest stands for it."""
-        return name in self.digests or (self.root / name).is_file()
+        return name in self.digests or self.is_there(name)
 
 
 # The manifest.
@@ -376,15 +410,12 @@ def _loop_count(count: int) -> str:
 # The other files.
 
 
-def _files(left: _Side, right: _Side, readings: Sequence[BundleReading]) -> Iterator[Fact]:
+def _files(left: _Side, right: _Side, manifests: Sequence[Manifest | None]) -> Iterator[Fact]:
     for name, topic in ((GRAPH_FILE, Topic.GRAPH), (OPSPECS_FILE, Topic.GRAPH)):
         yield from _json_file(name, topic, left, right)
-    yield from _constants(left, right, readings)
-    manifests = [reading.manifest for reading in readings]
+    yield from _constants(left, right, manifests)
     if manifests[0] is not None and manifests[1] is not None:
         yield from _copies(left, right, manifests[0], manifests[1])
-    for one, other in zip(readings[0].programs, readings[1].programs):
-        yield from _artifact(left, right, one.directory, other.directory)
 
 
 def _json_file(name: str, topic: Topic, left: _Side, right: _Side) -> Iterator[Fact]:
@@ -394,6 +425,9 @@ def _json_file(name: str, topic: Topic, left: _Side, right: _Side) -> Iterator[F
     if present[0] != present[1]:
         yield Fact(topic, name, f"is on the {'left' if present[0] else 'right'} side only")
     if not all(present) or left.digest(name) == right.digest(name):
+        return
+    if not left.is_there(name) or not right.is_there(name):
+        yield Fact(topic, name, _UNTOLD)
         return
     found = diff_json(name, left.content(name), right.content(name))
     for item in found[:_MOST_PLACES]:
@@ -406,7 +440,7 @@ def _json_file(name: str, topic: Topic, left: _Side, right: _Side) -> Iterator[F
 _MOST_PLACES = 20
 
 
-def _constants(left: _Side, right: _Side, readings: Sequence[BundleReading]) -> Iterator[Fact]:
+def _constants(left: _Side, right: _Side, manifests: Sequence[Manifest | None]) -> Iterator[Fact]:
     digests = [side.digest(CONSTANTS_FILE) for side in (left, right)]
     if digests[0] == digests[1]:
         return
@@ -415,8 +449,8 @@ def _constants(left: _Side, right: _Side, readings: Sequence[BundleReading]) -> 
         yield Fact(Topic.CONSTANTS, CONSTANTS_FILE, "holds other numbers")
         return
     arrays: list[Mapping[str, object]] = []
-    for path, reading in zip(paths, readings, strict=True):
-        forms = {} if reading.manifest is None else constant_forms(reading.manifest)
+    for path, manifest in zip(paths, manifests, strict=True):
+        forms = {} if manifest is None else constant_forms(manifest)
         arrays.append(open_constants(path, forms, str(path)))
     names = [name for name in arrays[0] if name in arrays[1]]
     for name in names:
@@ -441,8 +475,14 @@ def _copies(left: _Side, right: _Side, one: Manifest, other: Manifest) -> Iterat
         for way in dict.fromkeys((*tables[0], *tables[1])):
             if way not in tables[0] or way not in tables[1]:
                 yield Fact(Topic.COPIES, mine.name, f"has a table {way} on one side only")
-            elif _json_text(left, tables[0][way]) != _json_text(right, tables[1][way]):
+            elif _differ(left, right, tables[0][way], tables[1][way]):
                 yield Fact(Topic.COPIES, mine.name, f"is copied otherwise ({way})")
+
+
+def _differ(left: _Side, right: _Side, one: str, other: str) -> bool:
+    if left.digest(one) == right.digest(other):
+        return False
+    return not (left.is_there(one) and right.is_there(other)) or _json_text(left, one) != _json_text(right, other)
 
 
 def _json_text(side: _Side, name: str) -> str:
@@ -459,8 +499,8 @@ def _artifact(left: _Side, right: _Side, one: str, other: str) -> Iterator[Fact]
     present = [left.has(plans[0]), right.has(plans[1])]
     if present[0] != present[1]:
         yield Fact(Topic.FILES, about, f"is on the {'left' if present[0] else 'right'} side only")
-    if not all(present):
-        return
+    if not left.is_there(plans[0]) or not right.is_there(plans[1]):
+        return  # it follows from the program
     if _form(left.content(plans[0])) != _form(right.content(plans[1])):
         yield Fact(Topic.FILES, about, "has another form: launches in flight, or what they correct")
     elif _is_same_program(left, right, one, other):

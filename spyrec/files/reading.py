@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import sys
@@ -57,7 +58,9 @@ def read_up_to(stream: BinaryIO, limit_bytes: int) -> bytes:
     """Return the content, or a little more of it than the limit; memory is taken for what is there."""
     chunks: list[bytes] = []
     read_bytes = 0
-    while read_bytes <= limit_bytes and (chunk := stream.read(CHUNK_BYTES)):
+    # room for a whole chunk costs more than a small file does; a pipe says that it has no bytes
+    ahead = min(max(os.fstat(stream.fileno()).st_size + 1, io.DEFAULT_BUFFER_SIZE), CHUNK_BYTES)
+    while read_bytes <= limit_bytes and (chunk := stream.read(ahead)):
         chunks.append(chunk)
         read_bytes += len(chunk)
     return b"".join(chunks)

@@ -293,10 +293,6 @@ class TargetProfile:
     which nine of ten measured ones were off at most.
     """
 
-    def __hash__(self) -> int:
-        """Return the hash of the name: a key of many tables, of which there are few."""
-        return hash(self.name)
-
     name: str
     memory_bytes_per_us: Figure
     core_memory_bytes_per_us: Figure
@@ -324,7 +320,7 @@ class TargetProfile:
     uncertainty: tuple[tuple[str, Figure], ...] = ()
 
     def __hash__(self) -> int:
-        # profiles are keys of many tables, and hardly two have one name
+        """Return the hash of the name: a profile is a key of many tables, and hardly two have one name."""
         return hash(self.name)
 
 

@@ -216,7 +216,7 @@ def test_a_bug_and_a_full_disk_print_the_object_too(
         def fail(*_: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr("spyrec.compare.diff.diff_bundles", fail)
+        monkeypatch.setattr("spyrec.compare.bundle_diff.diff_bundles", fail)
         assert cli.main(["diff", str(tmp_path), str(tmp_path), "--json"]) == code
         found = json.loads(capsys.readouterr().out)
         assert [item["code"] for item in found["diagnostics"]] == [shown]

@@ -169,7 +169,9 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
         ],
     }
     assert main(["diff", left, right, "--stat"]) == 1
-    assert capsys.readouterr().out == ("     1  divisions\n     1  sdsc_0.json\n1 difference in 1 file\n")
+    assert capsys.readouterr().out == (
+        "     1  divisions\n     1  files\n     1  sdsc_0.json\n1 difference in 1 file\n"
+    )
     assert main(["diff", left, right]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["divisions", "  mb is in 16 parts instead of 32, in 0 add"]
@@ -179,7 +181,7 @@ def test_the_verb_gates_on_differences(pair: tuple[Path, Path], capsys: pytest.C
     assert main(["diff", left, right]) == 1
     assert capsys.readouterr().out.startswith("what changed cannot be told in words: ")
     assert main(["diff", left, right, "--semantic"]) == 1
-    assert "SPY0102" in capsys.readouterr().err
+    assert "SPY0101" in capsys.readouterr().err
     assert main(["diff", left, "absent"]) == 2
 
 
@@ -307,6 +309,25 @@ def test_a_left_out_image_does_not_repeat_that_its_program_differs(weighty: Path
     assert [item.file for item in diff_bundles(terse, weighty)] == ["manifest.json", "spyreCodeDir/init.bin"]
     flip_last(weighty / "sdsc_0.json")
     assert [item.file for item in diff_bundles(terse, weighty)] == ["manifest.json", "sdsc_0.json"]
+
+
+def test_words_are_told_of_golden_bundles_that_leave_files_out(
+    weighty: Path, terse: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What both have is read from the other side; of what differs and is left out, only the name is known."""
+    assert main(["diff", str(terse), str(weighty), "--semantic"]) == 0
+    edit(weighty / "manifest.json", lambda content: content["target"].update(lx_bytes=1 << 20))
+    capsys.readouterr()
+    assert main(["diff", str(terse), str(weighty), "--semantic"]) == 1
+    said = ["options", "  target lx bytes 1,048,576 instead of 2,097,152", "1 change in meaning"]
+    assert capsys.readouterr().out.splitlines() == said
+    with (weighty / "sdsc_0.json").open("a") as stream:
+        stream.write("\n")
+    for sides in ((terse, weighty), (weighty, terse)):
+        assert main(["diff", *map(str, sides)]) == 1
+        text = capsys.readouterr().out
+        assert "target lx bytes" in text
+        assert "sdsc_0.json is left out on one side and differs" in text
 
 
 def test_a_file_that_is_missing_without_being_listed_or_hashed_is_a_difference(weighty: Path, terse: Path) -> None:

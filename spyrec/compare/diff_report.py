@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from spyrec.compare.bundle_diff import BundleDiff
 from spyrec.compare.changes import change_lines
-
-if TYPE_CHECKING:
-    from spyrec.compare.bundle_diff import BundleDiff
 
 
 def report_lines(found: BundleDiff, *, is_stat: bool = False, most: int | None = None) -> Iterator[str]:
