@@ -90,9 +90,13 @@ def _warnings(one: BundleReading, other: BundleReading) -> Iterator[Fact]:
     readings = one, other
     told = [Counter((item.code, item.message) for item in reading.warnings) for reading in readings]
     for (code, message), count in (told[1] - told[0]).items():
-        yield Fact(Topic.FILES, "", f"the right side is warned of {count} times: {message} ({code})")
+        yield Fact(Topic.FILES, "", f"the right side is warned {_times(count)}: {message} ({code})")
     for (code, message), count in (told[0] - told[1]).items():
-        yield Fact(Topic.FILES, "", f"the left side is warned of {count} times: {message} ({code})")
+        yield Fact(Topic.FILES, "", f"the left side is warned {_times(count)}: {message} ({code})")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _entries(left: Path, right: Path) -> Iterator[Fact]:
@@ -386,7 +390,9 @@ def _loops(
         before, after = sides[0][mine].loop, sides[1][theirs].loop
         name = f"loop {sides[0][mine].name}"
         if len(before.values) != len(after.values):
-            yield Fact(Topic.LOOPS, name, f"has {len(after.values):,} rounds instead of {len(before.values):,}")
+            count = len(after.values)
+            text = f"has {count:,} round{'s'[: count != 1]} instead of {len(before.values):,}"
+            yield Fact(Topic.LOOPS, name, text)
         elif before.values != after.values:
             yield Fact(Topic.LOOPS, name, f"counts {after.values} instead of {before.values}")
         if before.parameter != after.parameter:
