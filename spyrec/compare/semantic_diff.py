@@ -62,7 +62,7 @@ def _facts(left: Path, right: Path) -> Iterator[Fact]:
     sides = _Side.of(left, right), _Side.of(right, left)
     manifests = [manifest_of(side.files, None) for side in sides]
     yield from _manifests(manifests[0], manifests[1])
-    readings = [_reading(side) for side in sides]
+    readings = [_reading(side, manifest) for side, manifest in zip(sides, manifests, strict=True)]
     yield from (Fact(Topic.FILES, name, _UNTOLD) for side in sides for name in side.files.unknown)
     yield from _files(sides[0], sides[1], manifests)
     if readings[0] is None or readings[1] is None:
@@ -76,10 +76,10 @@ def _facts(left: Path, right: Path) -> Iterator[Fact]:
 _UNTOLD = "is left out on one side and differs, so that only a whole bundle can say in what"
 
 
-def _reading(side: _Side) -> BundleReading | None:
+def _reading(side: _Side, manifest: Manifest | None) -> BundleReading | None:
     """Read a side; ``None`` where files that differ are left out, which are told by name."""
     try:
-        return read_files(side.files)
+        return read_files(side.files, manifest)
     except SpyrecError as error:
         if any(item.code != ALTERED for item in error.diagnostics):
             raise
