@@ -171,12 +171,12 @@ def read_path(path: Path, args: Path | None = None) -> BundleReading:
         names = sorted(item.parent.name for item in path.glob(f"*/{MANIFEST_FILE}"))
         hint = f"name one of its folders: {', '.join(names)}" if names else None
         raise refuse("SPY0784", "the directory holds several bundles, its entries", Location(str(path)), hint=hint)
-    return read_files(BundleFiles(path, None), args)
+    files = BundleFiles(path, None)
+    return read_files(files, manifest_of(files, args))
 
 
-def read_files(files: BundleFiles, args: Path | None = None) -> BundleReading:
-    """Read the files of a bundle; errors as :func:`read_path`."""
-    manifest = manifest_of(files, args)
+def read_files(files: BundleFiles, manifest: Manifest | None) -> BundleReading:
+    """Read the programs of a bundle, of which the manifest says what they are for; errors as :func:`read_path`."""
     steps: Sequence[PlanStep | None] = [None] if manifest is None else manifest.steps
     sink = DiagnosticSink()
     programs: dict[str, DeviceProgram | None] = {}

@@ -253,31 +253,52 @@ def _diff_images(name: str, left: Path, right: Path) -> list[Difference]:
 
 def diff_json(file: str, left: JsonValue, right: JsonValue) -> list[Difference]:
     """Return the differences of two JSON values, each at its pointer; 1, 1.0 and true are three values."""
-    return list(_json(file, "", left, right))
+    found: list[Difference] = []
+    _compare(file, "", left, right, found)
+    return found
 
 
-def _json(file: str, pointer: str, left: JsonValue, right: JsonValue) -> Iterator[Difference]:
+_CONTAINERS = (dict, list)
+
+
+def _compare(file: str, pointer: str, left: JsonValue, right: JsonValue, found: list[Difference]) -> None:
+    """Add the differences of two values.  Nearly all are equal numbers and texts: nothing is made for these."""
     if isinstance(left, dict) and isinstance(right, dict):
-        for key in (*left, *(key for key in right if key not in left)):
-            place = f"{pointer}/{_escaped(key)}"
-            yield from _member(file, place, (key in left, left.get(key)), (key in right, right.get(key)))
+        for key, value in left.items():
+            if key not in right:
+                found.append(_alone(file, f"{pointer}/{_escaped(key)}", value, is_left=True))
+            elif not _is_same_leaf(value, right[key]):
+                _compare(file, f"{pointer}/{_escaped(key)}", value, right[key], found)
+        rest = (key for key in right if key not in left)
+        found += [_alone(file, f"{pointer}/{_escaped(key)}", right[key], is_left=False) for key in rest]
     elif isinstance(left, list) and isinstance(right, list):
-        for index in range(max(len(left), len(right))):
-            sides = [(index < len(side), side[index] if index < len(side) else None) for side in (left, right)]
-            yield from _member(file, f"{pointer}/{index}", sides[0], sides[1])
+        _compare_arrays(file, pointer, left, right, found)
     elif type(left) is not type(right) or left != right:
-        yield Difference(file, pointer, DifferenceKind.CHANGED, _shown(left), _shown(right))
+        found.append(Difference(file, pointer, DifferenceKind.CHANGED, _shown(left), _shown(right)))
 
 
-def _member(
-    file: str, pointer: str, left: tuple[bool, JsonValue], right: tuple[bool, JsonValue]
-) -> Iterator[Difference]:
-    if not right[0]:
-        yield Difference(file, pointer, DifferenceKind.ONLY_LEFT, _shown(left[1]), None)
-    elif not left[0]:
-        yield Difference(file, pointer, DifferenceKind.ONLY_RIGHT, None, _shown(right[1]))
-    else:
-        yield from _json(file, pointer, left[1], right[1])
+def _compare_arrays(
+    file: str, pointer: str, left: list[JsonValue], right: list[JsonValue], found: list[Difference]
+) -> None:
+    for index, (value, other) in enumerate(zip(left, right)):
+        if not _is_same_leaf(value, other):
+            _compare(file, f"{pointer}/{index}", value, other, found)
+    is_left = len(left) > len(right)
+    longer = left if is_left else right
+    places = range(min(len(left), len(right)), len(longer))
+    found += [_alone(file, f"{pointer}/{index}", longer[index], is_left=is_left) for index in places]
+
+
+def _alone(file: str, place: str, value: JsonValue, *, is_left: bool) -> Difference:
+    if is_left:
+        return Difference(file, place, DifferenceKind.ONLY_LEFT, _shown(value), None)
+    return Difference(file, place, DifferenceKind.ONLY_RIGHT, None, _shown(value))
+
+
+def _is_same_leaf(left: JsonValue, right: JsonValue) -> bool:
+    """Whether two values are the same and no objects or arrays; 1, 1.0 and true are three values."""
+    kind = type(left)
+    return kind is type(right) and kind not in _CONTAINERS and left == right
 
 
 def _escaped(key: str) -> str:
@@ -285,7 +306,7 @@ def _escaped(key: str) -> str:
 
 
 def _shown(value: JsonValue) -> str:
-    return _cut(json.dumps(value))
+    return str(value) if type(value) is int else _cut(json.dumps(value))  # an encoder is made for each number, too
 
 
 def _cut(text: str) -> str:

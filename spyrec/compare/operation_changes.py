@@ -263,7 +263,9 @@ def _places(pair: OperationPair, position: int, about: str) -> Iterator[Fact]:
                 text = f"moves {sides[1]:,} bytes instead of {sides[0]:,} each round of {name}"
                 yield pair.fact(topic, about, text)
     for which, item in (("left", one), ("right", other)):
-        if any(_steps(place, {}) != _steps(item.places[0], {}) for place in item.places):
+        if any(place.steps for place in item.places) and any(
+            _steps(place, {}) != _steps(item.places[0], {}) for place in item.places
+        ):
             yield pair.fact(topic, about, f"moves otherwise on some cores than on others on the {which} side")
     rows = _rows(pair)
     if rows is None:

@@ -62,7 +62,7 @@ def _facts(left: Path, right: Path) -> Iterator[Fact]:
     sides = _Side.of(left, right), _Side.of(right, left)
     manifests = [manifest_of(side.files, None) for side in sides]
     yield from _manifests(manifests[0], manifests[1])
-    readings = [_reading(side) for side in sides]
+    readings = [_reading(side, manifest) for side, manifest in zip(sides, manifests, strict=True)]
     yield from (Fact(Topic.FILES, name, _UNTOLD) for side in sides for name in side.files.unknown)
     yield from _files(sides[0], sides[1], manifests)
     if readings[0] is None or readings[1] is None:
@@ -76,10 +76,10 @@ def _facts(left: Path, right: Path) -> Iterator[Fact]:
 _UNTOLD = "is left out on one side and differs, so that only a whole bundle can say in what"
 
 
-def _reading(side: _Side) -> BundleReading | None:
+def _reading(side: _Side, manifest: Manifest | None) -> BundleReading | None:
     """Read a side; ``None`` where files that differ are left out, which are told by name."""
     try:
-        return read_files(side.files)
+        return read_files(side.files, manifest)
     except SpyrecError as error:
         if any(item.code != ALTERED for item in error.diagnostics):
             raise
@@ -90,9 +90,13 @@ def _warnings(one: BundleReading, other: BundleReading) -> Iterator[Fact]:
     readings = one, other
     told = [Counter((item.code, item.message) for item in reading.warnings) for reading in readings]
     for (code, message), count in (told[1] - told[0]).items():
-        yield Fact(Topic.FILES, "", f"the right side is warned of {count} times: {message} ({code})")
+        yield Fact(Topic.FILES, "", f"the right side is warned {_times(count)}: {message} ({code})")
     for (code, message), count in (told[0] - told[1]).items():
-        yield Fact(Topic.FILES, "", f"the left side is warned of {count} times: {message} ({code})")
+        yield Fact(Topic.FILES, "", f"the left side is warned {_times(count)}: {message} ({code})")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _entries(left: Path, right: Path) -> Iterator[Fact]:
@@ -386,7 +390,9 @@ def _loops(
         before, after = sides[0][mine].loop, sides[1][theirs].loop
         name = f"loop {sides[0][mine].name}"
         if len(before.values) != len(after.values):
-            yield Fact(Topic.LOOPS, name, f"has {len(after.values):,} rounds instead of {len(before.values):,}")
+            count = len(after.values)
+            text = f"has {count:,} round{'s'[: count != 1]} instead of {len(before.values):,}"
+            yield Fact(Topic.LOOPS, name, text)
         elif before.values != after.values:
             yield Fact(Topic.LOOPS, name, f"counts {after.values} instead of {before.values}")
         if before.parameter != after.parameter:

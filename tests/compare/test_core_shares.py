@@ -19,6 +19,7 @@ from spyrec import CompileOptions
 from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.compare.bundle_reading import BundleReading, OperationReading, read_path
 from spyrec.compare.core_shares import OperandShare, core_share, host_layout
+from spyrec.hardware.target import TARGETS
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.observer import Execution, LaunchedMemory
 from tests.foreign import EXAMPLES
@@ -224,3 +225,30 @@ def test_the_cores_of_a_worked_example_write_every_element_of_its_outputs_once(t
 
 def _zeros(shape: list[int]) -> npt.NDArray[np.int64]:
     return np.zeros(shape, np.int64)
+
+
+def test_a_window_takes_what_it_reaches_beyond_the_slice_and_no_padding(tmp_path: Path) -> None:
+    """Outputs 8:16 of a convolution of width 3 that pads by one take elements 7:17, of which 16 is padding."""
+    graph = {
+        "format": "spyrec.graph/1",
+        "inputs": [
+            {"name": "x", "shape": [1, 64, 16, 16], "dtype": "float16"},
+            {"name": "w", "shape": [64, 64, 3, 3], "dtype": "float16"},
+        ],
+        "nodes": [{"name": "y", "op": "conv2d", "inputs": ["x", "w"], "attrs": {"padding": [1, 1]}}],
+        "outputs": ["y"],
+    }
+    spyrec.compile(graph, CompileOptions(cores=4, target=TARGETS["2026-08"])).save(tmp_path / "bundle")
+    (operation,) = read_path(tmp_path / "bundle").operations
+    assert operation.superdsc.padding_sizes
+    wanted = {
+        0: "0, 0:64, 0:9, 0:9",
+        1: "0, 0:64, 0:9, 7:16",
+        2: "0, 0:64, 7:16, 0:9",
+        3: "0, 0:64, 7:16, 7:16",
+    }
+    for core, ranges in wanted.items():
+        share = core_share(operation, core)
+        assert share is not None
+        assert said(share.operands)[:2] == [ranges, "0:64, 0:64, 0:3, 0:3"]
+        assert all(item.host is not None and item.host.is_full for item in share.operands)

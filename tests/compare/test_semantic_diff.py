@@ -227,7 +227,7 @@ PLANTED = [
                 item, data_format=DeviceFormat.SENINT16)),
             Topic.LAYOUTS, "b has format SENINT16 instead of SEN169_FP16"),
     Planted("a loop's rounds", "looped", in_text("arith.constant 2 : index", "arith.constant 1 : index"),
-            Topic.LOOPS, "has 1 rounds instead of 2"),
+            Topic.LOOPS, "has 1 round instead of 2"),
     Planted("a loop's step", "looped", change_step, Topic.ADDRESSES, "bytes instead of "),
     Planted("the order of two operations", "baked", swap_calls, Topic.OPERATIONS, "instead of"),
     Planted("an operation is missing", "baked", drop_call, Topic.OPERATIONS, "only on the left side, in "),
@@ -256,7 +256,7 @@ PLANTED = [
                 arguments=[*it["plan"][0]["arguments"][1::-1], *it["plan"][0]["arguments"][2:]])),
             Topic.OPERATIONS, "reads b instead of a"),
     Planted("a repeated field", "baked", repeat_wrong,
-            Topic.FILES, "the right side is warned of 1 times"),
+            Topic.FILES, "the right side is warned once"),
 ]  # fmt: skip
 
 
