@@ -100,7 +100,7 @@ def fitted(
 
     start = np.minimum(np.ones(len(names)), most * (1 - 1e-9))
     found = _least_squares()(
-        residuals, start, loss="soft_l1", f_scale=0.1, bounds=(np.zeros(len(names)), most), max_nfev=steps
+        residuals, start, loss="soft_l1", f_scale=0.1, bounds=(np.full(len(names), 1e-6), most), max_nfev=steps
     )
     figures = dict(zip(names, (_rounded(value) for value in (found.x * scale).tolist()), strict=True))
     return with_figures(base, figures, source)

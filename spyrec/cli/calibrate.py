@@ -26,7 +26,7 @@ def command(*, measurements: Path, output: Path, name: str | None, force: bool) 
     from spyrec.files.file_kinds import PROFILE
     from spyrec.files.whole_file import refuse_unwritable, write_file
     from spyrec.hardware.profile_file import checked_name, profile_to_json
-    from spyrec.hardware.target import Figure, Trust
+    from spyrec.hardware.target import DEFAULT_PROFILE, Figure, Trust
 
     chosen = checked_name(name or output.stem)
     refuse_unwritable(output, PROFILE, force=force)
@@ -37,7 +37,7 @@ def command(*, measurements: Path, output: Path, name: str | None, force: bool) 
         cases = cases_of(found)
     with console.progress("fitting"):
         profile = fitted(cases, source)
-        times = cross_validated(cases, source, profile)
+        times = cross_validated(cases, source, DEFAULT_PROFILE)
     shares = tuple((limit, Figure(share, source, Trust.FITTED)) for limit, share in uncertainty(cases, times).items())
     text = profile_to_json(replace(profile, name=chosen, uncertainty=shares))
     write_file(output, PROFILE, text.encode(), force=force)

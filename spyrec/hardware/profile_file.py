@@ -37,7 +37,7 @@ _FLAT = (
     "vector_bytes_per_us", "restickify_bytes_per_us", "outer_reduction_bytes_per_us",
 )  # fmt: skip
 _FIXED = frozenset({"streams.most_pieces", "matmul.six_sticks", "reduction.share_by_cores"})
-_RATES = ("_per_us", "reduction.floor", "reduction.decay_rows")
+_RATES = ("_per_us", "half_share", "reduction.floor", "reduction.decay_rows")
 """Ends of the names of figures that something is divided by."""
 
 _KEYS = ("format", "name", "source", "figures", "uncertainty")

@@ -135,6 +135,7 @@ def test_a_profile_file_gives_the_profile_back(tmp_path: Path) -> None:
         '{"format": "spyrec.profile/1", "name": "a", "figures": {"memory_bytes_per_us": 0}}',
         '{"format": "spyrec.profile/1", "name": "a", "figures": {"memory_bytes_per_us": 1e9}}',
         '{"format": "spyrec.profile/1", "name": "a", "figures": {"overlap": true}}',
+        '{"format": "spyrec.profile/1", "name": "a", "figures": {"streams.half_share": 0}}',
         '{"format": "spyrec.profile/1", "name": "a", "uncertainty": {"matmul": -1}}',
     ],
 )

@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parent.parent / "fixtures" / "stats_layernorm.txt"
 
 COUNTERS = [
     "hbm_read_bytes", "hbm_write_bytes", "hbm_core_read_bytes", "dma_h2d_bytes", "dma_d2h_bytes", "lx_peak_bytes",
-    "flops", "simulated_us",
+    "flops", "simulated_us", "simulated_us_uncertainty",
 ]  # fmt: skip
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import spyrec
 from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
-from spyrec.front import emit, schedule
+from spyrec.front import checked_profile, emit, schedule
 from spyrec.hardware.plan_record import Decision
-from spyrec.hardware.target import CALIBRATED, PROFILES, RING_CORES, Figure
+from spyrec.hardware.target import CALIBRATED, RING_CORES, Figure
 from spyrec.ir.kernel import Kernel, KernelGraph, Owners
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.planning.shares import Share, moved_ring_bytes
@@ -50,7 +50,7 @@ def _shuffles(graph: KernelGraph) -> list[Kernel]:
 
 
 def _simulated_us(graph: KernelGraph, options: CompileOptions) -> float:
-    return plan_figures(graph, options.target, PROFILES[options.profile]).simulated_us
+    return plan_figures(graph, options.target, checked_profile(options)).simulated_us
 
 
 # What is computed does not change

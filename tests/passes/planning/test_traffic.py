@@ -15,9 +15,9 @@ import spyrec
 from examples.granite_block import make_graph
 from spyrec import CompileOptions, RunOptions
 from spyrec.diagnostics import SpyrecError
-from spyrec.front import emit, schedule
+from spyrec.front import checked_profile, emit, schedule
 from spyrec.hardware.plan_record import PlanFigures
-from spyrec.hardware.target import CALIBRATED, DATASHEET, PROFILES, Target
+from spyrec.hardware.target import CALIBRATED, DATASHEET, Target
 from spyrec.ir.kernel import BufferRole, KernelGraph
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes, plan_figures
 from tests.support.examples import examples
@@ -30,7 +30,7 @@ _EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def assert_a_run_counts_what_was_predicted(graph: KernelGraph, arrays: Arrays, options: CompileOptions) -> None:
-    profile = PROFILES[options.profile]
+    profile = checked_profile(options)
     figures = plan_figures(graph, Target(), profile)
     stats = spyrec.run(emit(graph, options), arrays, RunOptions(profile=profile.name)).stats
     total = stats.total
