@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any, cast
 
@@ -19,10 +20,13 @@ from spyrec.passes.base import PipelineOptions, Refused
 from spyrec.passes.chosen_passes import read_stage
 from spyrec.passes.driver import DriverOptions, PassRecord, Stage, run_pass, run_pipeline
 from spyrec.passes.pipelines import COMPILE
+from spyrec.passes.stages import device_stages
+from tests.ir.graphs import everything, read_file, write_files
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, tensor
 from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
+from tests.support.relayouts import RelayoutGraph
 from tests.support.same_ir import difference
 from tests.support.symbolic import with_symbolic_dim
 
@@ -52,15 +56,20 @@ def _windows(seed: int) -> JsonObject:
     return graph_data([x], [node("y", "conv2d", "x", "w", "b")], ["y"], constants=[bias, weights])
 
 
+def _pinned(seed: int) -> JsonObject:
+    return RelayoutGraph(seed).data()
+
+
 KINDS: dict[str, Callable[[int], JsonObject]] = {
     "plain": _plain,
     "looped": _looped,
     "symbolic": _symbolic,
     "windows": _windows,
+    "pinned": _pinned,
 }
 
 
-EXAMPLES = {"plain": 12, "looped": 10, "symbolic": 6, "windows": 3}
+EXAMPLES = {"plain": 12, "looped": 10, "symbolic": 6, "windows": 3, "pinned": 6}
 
 
 def _hold(stage: Stage) -> None:
@@ -129,6 +138,73 @@ def test_passes_that_begin_with_a_text_make_what_they_make_of_the_graph() -> Non
 def _read(text: str, stage: Stage) -> Stage:
     found = read_ir(text)
     return Stage(found.graph, stage.established, found.source)
+
+
+CLAUSES = (
+    "dim A = 64", "1..512 in steps of 64", "constant", 'file "w.safetensors" tensor "w"', 'file "sub/n.npy"',
+    "bytes ", " seen [", "layout dim_order=", "layout [64, ", " node ", "split {", " written ", "on host", " @",
+    "in 2 tiles", "in tiles of", "update ", "mask ", "source graph", " has numbers_bound", "null", "+inf", "true",
+    "strides [", " pin ", " host [", " home [", " named ", " op ", " unnamed", " rule contraction", " reduced [",
+    " with {", " elidable", " tiled [[", " pinned [", " owners ", " window ", " because ", "at most", " in LX at",
+    " in pool at", "place ", "cost ", "expects ", "note ", " against ", "planner ", "//64", "%", "*l0",
+)  # fmt: skip
+"""What some text has to show, so that reading it back is tried."""
+
+
+def test_every_clause_of_the_form_is_printed_and_read_back(tmp_path: Path) -> None:
+    read_file(write_files(tmp_path), everything())
+    texts: list[str] = []
+
+    def take(stage: Stage) -> None:
+        text = stage.text(tmp_path)
+        read = read_ir(text)
+        again = Stage(read.graph, stage.established, read.source)
+        assert again.text() == text
+        texts.append(text)
+
+    graphs = [(read_file(tmp_path / "graph.json", everything()), False)]
+    graphs += [(read_graph_data(data), "conv2d" in str(data)) for data in _SHOWN]
+    graphs += [(read_graph_data(RelayoutGraph(seed).data()), False) for seed in range(6)]
+    for graph, has_windows in graphs:
+        take(Stage(graph, frozenset(), graph))
+        options = PipelineOptions(has_windows=has_windows)
+        for stage in device_stages(graph, options):
+            try:
+                run_pipeline(stage.source, options, DriverOptions(observe=lambda record: take(record.stage)))
+            except SpyrecError:
+                continue
+    shown = "\n".join(texts)
+    missing = [clause for clause in CLAUSES if clause not in shown]
+    assert not missing, missing
+
+
+_ROWS = {**tensor("x", 64, 130), "shape": ["A", 130]}
+_SHOWN: list[JsonObject] = [
+    graph_data([tensor("q", 1, 2, 70, 64)],
+               [node("y", "scaled_dot_product_attention", "q", "q", "q", is_causal=True)], ["y"]),
+    graph_data([tensor("x", 128)], [node("y", "add", "x", "w")], ["y"],
+               constants=[{**tensor("w", 128), "value": [index / 8 for index in range(128)]}]),
+    graph_data([tensor("x", 2, 64)], [node("y", "sum", "x", dim=[0, 1])], ["y"]),
+    graph_data([_ROWS], [{**node("y", "neg", "x"), "work_division": {"out.0": 2}}], ["y"], dims={"A": 64}),
+    graph_data([{**tensor("x", 40, 60), "layout": {"device_size": [38, 64], "stride_map": [64, 1]}}],
+               [node("y", "neg", "x")], ["y"]),
+    graph_data([tensor("x", 4), tensor("s", 4)], [node("y", "add", "x", "s")], ["y"], updates={"y": "s"}),
+    graph_data([{**tensor("x", 1, 1), "shape": ["S", 64]}], [node("y", "sum", "x", dim=[0])], ["y"],
+               dims={"S": {"min": 1, "max": 512, "multiple_of": 64}}),
+    graph_data([{**tensor("i", 4), "dtype": "int64"}, tensor("x", 4)],
+               [node("f", "to", "j", dtype="float16"), node("y", "mul", "f", "x")], ["y"],
+               prologue=[node("j", "add", "i", 1)]),
+    graph_data([tensor("x", 1, 3, 6, 6), tensor("w", 3, 3, 3, 3)], [node("y", "conv2d", "x", "w")], ["y"]),
+    graph_data([tensor("x", 4, 64), tensor("m", 64)],
+               [node("y", "clamp", "x", None, "m"), node("z", "minimum", "y", "inf")], ["z"]),
+    graph_data([{**tensor("x", 2, 64), "layout": {"device_size": [1, 2, 64], "stride_map": [128, 64, 1]}}],
+               [node("y", "neg", "x")], ["y"]),
+    graph_data([{**tensor("x", 1, 1), "shape": ["S", 64]}], [node("y", "neg", "x")], ["y"],
+               dims={"S": {"min": 1, "max": 512, "multiple_of": 64}},
+               loops=[{"dim": "S", "tile_size": 64, "body": ["y"]}]),
+    graph_data([tensor("x", 4, 64)], [node("r", "reshape", "x", shape=[256]), node("y", "neg", "r")], ["y"]),
+    graph_data([tensor("x", 4, 64)], [node("y", "layer_norm", "x", normalized_shape=[64])], ["y"]),
+]  # fmt: skip
 
 
 _LARGE = ("y", "x", "w", "b", "dim", "l0", "i0", "h0", "return")
