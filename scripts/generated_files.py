@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from spyrec.bundle import preflight
 from spyrec.bundle.manifest_json import bundle_schema
 from spyrec.bundle.spyrecode_schema import spyrecode_schema
 from spyrec.bundle.superdsc_schema import superdsc_schema
@@ -35,6 +36,7 @@ def _public_surface() -> str:
 TEXTS: dict[str, Callable[[], str]] = {
     "docs/diagnostics.md": explanations.docs_page,
     "docs/ops.md": docs_page,
+    "docs/preflight.md": preflight.docs_page,
     "docs/passes.md": pass_docs.docs_page,
     "schemas/bundle.schema.json": bundle_schema,
     "schemas/graph.schema.json": graph_schema,

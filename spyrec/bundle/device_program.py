@@ -25,6 +25,13 @@ class DeviceProgram:
         return file_name if self.directory == "." else f"{self.directory}/{file_name}"
 
 
+def looped_executes(body: Iterable[Statement]) -> Iterator[SdscExecute]:
+    """Yield the calls that loops of a program make, in text order."""
+    for statement in body:
+        if isinstance(statement, For):
+            yield from executes(statement.body)
+
+
 def executes(body: Iterable[Statement]) -> Iterator[SdscExecute]:
     """Yield the calls of a program, those in loops included, in text order."""
     for statement in body:

@@ -37,15 +37,21 @@ class FormatProfile(Enum):
 
     EMITTED = "emitted"
     SPEC = "spec"
+    PREFLIGHT = "pre-flight"
 
 
 def check_profile(dsc: SuperDsc, root: Cursor, profile: FormatProfile, sink: DiagnosticSink) -> None:
-    """Add what a profile finds in a readable file: SPY0624 (warnings, ``emitted``) or SPY0625 (errors, ``spec``)."""
+    """Add what a profile finds in a readable file: SPY0624 (warnings, ``emitted``) or SPY0625 (errors, ``spec``).
+
+    What ``pre-flight`` finds depends on the program and the bytes of operands: see ``preflight``.
+    """
     match profile:
         case FormatProfile.EMITTED:
             _check_missing(document(dsc), root, sink)
         case FormatProfile.SPEC:
             _check_spec(root, sink)
+        case FormatProfile.PREFLIGHT:
+            pass
 
 
 def _check_missing(expected: JsonValue, actual: Cursor, sink: DiagnosticSink) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @click.command(name="check")
 @click.argument("path", type=click.Path(exists=True, allow_dash=True, path_type=Path))
-@click.option("--profile", type=click.Choice(["emitted", "spec"]), default="emitted", show_default=True,
-              help="Hold SuperDSCs against what torch-spyre emits, or against the public schema.")  # fmt: skip
+@click.option("--profile", type=click.Choice(["emitted", "spec", "pre-flight"]), default="emitted", show_default=True,
+              help="Hold SuperDSCs against what torch-spyre emits, the schema, or known back-end faults.")  # fmt: skip
 @click.option("--mlir", "with_mlir", is_flag=True, help="Have MLIR itself verify bundle.mlir (extra: mlir).")
 @click.option("--target", metavar="NAME|FILE", help="Hold programs against the limits of this device model.")
 @click.option("--strict", is_flag=True, help="Refuse unknown keys even where they hold nothing.")

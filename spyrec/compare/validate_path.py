@@ -12,13 +12,14 @@ from pathlib import Path
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.bundle_reader import read_device_program
-from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.device_program import DeviceProgram, looped_executes
 from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.entries import BundleEntries
 from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
 from spyrec.bundle.json_cursor import Cursor, attempt
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
+from spyrec.bundle.preflight import Facts, check_preflight
 from spyrec.bundle.profiles import FormatProfile, check_profile
 from spyrec.bundle.program_scope import check_scope
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
@@ -134,6 +135,7 @@ class _Checker:
             return ""
         for name, dsc in emitted.superdscs.items():
             self.rules(name, dsc)
+            self.preflight(name, dsc)
         return _counted(len(emitted.superdscs), "SuperDSC")
 
     def superdsc(self, data: JsonValue, source: SourceText) -> str:
@@ -143,12 +145,20 @@ class _Checker:
             return ""
         check_profile(dsc, root, self.options.profile, self.sink)
         self.rules(str(self.path), dsc)
+        self.preflight(str(self.path), dsc)
         text = (
             f"{dsc.op_func_name} on {_counted(len(dsc.every_core), 'core')}, {_counted(len(dsc.operands), 'operand')}"
         )
         if dsc.schedule is not None:
             text += f", {_counted(len(dsc.dscs), 'DSC')}, {_counted(len(dsc.schedule.data_dscs), 'data DSC')}"
         return text
+
+    def preflight(self, file: str, dsc: SuperDsc, *, is_looped: bool = False) -> None:
+        """Hold the DSCs of a file against what the back end is known to fail on, where that is asked for."""
+        from spyrec.emulator.rules.target_limits import OperandMeasure  # late: the emulator
+
+        for item in computing(dsc) if self.options.profile is FormatProfile.PREFLIGHT else ():
+            check_preflight(Facts(item, OperandMeasure(), is_looped), Location(file), self.sink)
 
     def rules(self, file: str, dsc: SuperDsc) -> None:
         from spyrec.emulator.rules.schedules import check_file  # late: the emulator, whose rules these are
@@ -256,11 +266,13 @@ class _Checker:
     def files_of(self, program: DeviceProgram) -> None:
         """Hold the files of a program against the profile, and its MLIR against MLIR."""
         files = BundleFiles(self.path, None)
+        looped = {call.sdsc_filename for call in looped_executes(program.program.body)}
         for name, dsc in program.superdscs.items():
             path = program.path(name)
             data, source = load_json(files.read(path, MAX_JSON_BYTES), files.display(path))
             root = Cursor(data, Location(files.display(path), "", source=source))
             check_profile(dsc, root, self.options.profile, self.sink)
+            self.preflight(files.display(path), dsc, is_looped=name in looped)
         mlir = files.display(program.path(PROGRAM_FILE))
         self.ask_mlir(lambda: verify_with_mlir(program.program, mlir))
 

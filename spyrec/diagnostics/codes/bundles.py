@@ -124,6 +124,12 @@ BUNDLE: dict[str, Code] = {
         "target has; the message names the figure. The emulated device runs it, a card does not.",
         hint="compile for this target, or name another one with --target",
     ),
+    "SPY0628": Code(
+        "known failure of the back end",
+        "spyrec check --profile pre-flight found what the closed back end is publicly known to reject or to compile "
+        "wrongly; the note names the report in torch-spyre's tracker. A warning may fail, or is mended since.",
+        hint="see docs/preflight.md for the conditions; divide, place or pad the operation otherwise",
+    ),
     "SPY0630": Code(
         "bundle.mlir syntax",
         "The text is not the subset of MLIR that device programs are written in.",

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from spyrec.bundle.data_dsc import DataDsc
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.manifest import Argument, PlanStep
-from spyrec.bundle.superdsc import Component, Indirection, SuperDsc
+from spyrec.bundle.superdsc import Component, Indirection, Operand, SuperDsc
+from spyrec.dataclass import dataclass
 from spyrec.device_ops import TOPKS
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.emulator.geometry import describe, extending_dims
@@ -26,6 +27,21 @@ EXCEEDED = "SPY0627"
 """Code of a program that exceeds a limit of its target."""
 
 _ARGUMENT = re.compile(r"arg_[0-9]{1,6}_base_addr")
+
+
+@dataclass(frozen=True, slots=True)
+class OperandMeasure:
+    """Bytes of operands on one core, as the rules of ``bundle.preflight`` ask for them."""
+
+    def buffer_bytes(self, superdsc: SuperDsc, operand: Operand) -> int:
+        """Return the bytes of an operand in LX, gaps and padding included."""
+        return describe(superdsc, operand, None).buffer_bytes
+
+    def span_bytes(self, superdsc: SuperDsc, operand: Operand) -> int:
+        """Return the bytes from the first to the last that one core touches, in whole sticks."""
+        geometry = describe(superdsc, operand, None)
+        last = sum(geometry.offset(dim, superdsc.core_extent[dim] - 1) for dim in extending_dims(operand))
+        return last // STICK_BYTES * STICK_BYTES + STICK_BYTES
 
 
 def exceeded_limits(file: str, superdsc: SuperDsc, target: Target) -> Iterator[Diagnostic]:
@@ -77,7 +93,7 @@ def _scratchpads(superdsc: SuperDsc, target: Target) -> Iterator[str]:
     for position, operand in enumerate(superdsc.operands):
         if operand.component is not Component.LX:
             continue
-        past = max(operand.start_addresses) + describe(superdsc, operand, None).buffer_bytes
+        past = max(operand.start_addresses) + OperandMeasure().buffer_bytes(superdsc, operand)
         if past > target.lx_usable_bytes:
             message = f'{name_of(superdsc, position)} ends at byte {past} of LX, target "{target.name}" has tensors'
             yield f"{message} below {target.lx_usable_bytes} (lx_tensor_bytes)"
@@ -88,9 +104,7 @@ def _spans(superdsc: SuperDsc, target: Target) -> Iterator[str]:
     for position, operand in enumerate(superdsc.operands):
         if operand.component is Component.LX or operand.indirection is Indirection.VALUE:
             continue
-        geometry = describe(superdsc, operand, None)
-        last = sum(geometry.offset(dim, superdsc.core_extent[dim] - 1) for dim in extending_dims(operand))
-        span = last // STICK_BYTES * STICK_BYTES + STICK_BYTES
+        span = OperandMeasure().span_bytes(superdsc, operand)
         if span > target.span_limit_bytes:
             message = f'{name_of(superdsc, position)}: one core spans {span} bytes, target "{target.name}" has'
             yield f"{message} at most {target.span_limit_bytes} (span_limit_bytes)"
