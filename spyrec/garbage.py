@@ -16,7 +16,7 @@ _OBJECTS_BETWEEN = 100_000
 """Objects more than freed until the next search: what cycles of others hold that long is some tens of megabytes."""
 
 _SEARCHES_BETWEEN = 1_000
-"""Searches of new objects until one looks at those again that the last ones found in use (D233)."""
+"""Searches of new objects until one looks at those again that the last ones found in use (D232)."""
 
 _lock = threading.Lock()
 _usual: list[tuple[int, int, int]] = []

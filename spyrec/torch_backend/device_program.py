@@ -59,7 +59,7 @@ def source_of(program: ExportedProgram, weights: Mapping[str, torch.Tensor]) -> 
     ``weights``: inputs that are the same tensors in every call, by the program's name; their content is part of the
     program.  An input that the program changes is none of them.
     """
-    traced = walk_decomposed(program, {})
+    traced = walk_decomposed(program, program, {})
     changed = {output.updates for output in traced.outputs}
     inputs = tuple(
         replace(item, kind="user", key=None)
