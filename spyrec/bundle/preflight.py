@@ -294,7 +294,7 @@ KNOWN_FAILURES = (
         "restickify-format",
         (2542,),
         "a restickify moves elements of more than 16 bits",
-        "rejected or wrong",
+        "not supported",
         _WRONG,
         "2026-06",
         _restickify_format,
@@ -332,7 +332,7 @@ KNOWN_FAILURES = (
         "mul of 32-bit integers",
         "rejected: no op mapping; an empty program before 2026-05",
         _WRONG,
-        "2026-05",
+        "2026-09",
         _integer_product,
     ),
     KnownFailure(
@@ -341,7 +341,7 @@ KNOWN_FAILURES = (
         "identity of 8-bit floats",
         "rejected: no op mapping; an empty program before 2026-05",
         _WRONG,
-        "2026-05",
+        "2026-07",
         _fp8_copy,
     ),
     KnownFailure(
@@ -376,11 +376,10 @@ KNOWN_FAILURES = (
         "fold-of-rows",
         (3804,),
         "float32 is reduced along its sticks, several rows on a core",
-        "wrong numbers",
+        "wrong numbers; the report is closed",
         _MAY,
         "2026-08",
         _fold_of_rows,
-        mended="2026-09",
     ),
     KnownFailure(
         "two-reuses",
@@ -393,7 +392,7 @@ KNOWN_FAILURES = (
     ),
     KnownFailure(
         "many-steps",
-        (3161, 3162, 4135),
+        (3161, 3162),
         f"one core takes more than {_MOST_STEPS} steps along a dim",
         "immediate value out of boundary, unless the loop can be split",
         _MAY,
@@ -432,7 +431,7 @@ UNDECIDED = (
     (3195, "some conversions of float16 to float32 abort: the shapes are not published; also 2313"),
     (3983, "batchmatmulfp8 of 128 by 128 by 128 aborts, solution cannot be found: mended in 2026-09"),
     (1765, "overwrite into an existing tensor gives wrong numbers: a fault of the writer of the files"),
-    (4166, "coarse tiling on one core gives wrong numbers; also 4008, 3165, 3166, 3357, 3431: faults of the writer"),
+    (4166, "coarse tiling on one core gives wrong numbers; also 4008, 3165, 3166, 3357: faults of the writer"),
     (1756, "sticks along dims of no whole sticks, and 1353, fractional coordinates: refused before files are written"),
     (4802, "gather from rows of less than a stick: the logical width is not in the file"),
 )
