@@ -94,7 +94,7 @@ def read_attribute(annotation: object, raw: JsonValue, dims: Mapping[str, int]) 
     if words and len(plain) > 1:  # words, or what else there is
         plain = words if isinstance(raw, str) else [member for member in plain if member not in words]
     if len(plain) > 1:
-        return _read_number(raw)
+        return _read_number(raw) if bool in plain else _read_real(raw)
     return _read_one(plain[0], raw, dims)
 
 
@@ -117,10 +117,7 @@ def _read_one(annotation: object, raw: JsonValue, dims: Mapping[str, int]) -> ob
     if plain is int:
         return _read_int(raw)
     assert plain is float, plain
-    number = _read_number(raw)
-    if isinstance(number, bool):
-        raise _wrong("a number", raw)
-    return float(number)
+    return float(_read_real(raw))
 
 
 def _wrong(wanted: str, raw: JsonValue) -> AttributeTextError:
@@ -144,6 +141,13 @@ def _read_number(raw: JsonValue) -> float | int | bool:
     if abs(raw) >= 2**1023:
         raise AttributeTextError("SPY0103", "the number overflows float64")
     return as_written(raw)
+
+
+def _read_real(raw: JsonValue) -> float | int:
+    number = _read_number(raw)
+    if isinstance(number, bool):
+        raise _wrong("a number", raw)
+    return number
 
 
 def _read_choice(choices: tuple[str, ...], raw: JsonValue) -> str:
@@ -278,7 +282,8 @@ def attribute_schema(annotation: object) -> dict[str, JsonValue]:
     if any(get_origin(member) is Literal for member in plain) and len(plain) > 1:
         schema: dict[str, JsonValue] = {"anyOf": [_plain_schema(member) for member in plain]}
     else:
-        schema = _plain_schema(plain[0]) if len(plain) == 1 else NUMBER_SCHEMA
+        is_plain = len(plain) == 1 or bool not in plain  # a whole number is a "number", too
+        schema = _plain_schema(plain[0]) if is_plain else NUMBER_SCHEMA
     return schema if len(plain) == len(members) else {"anyOf": [schema, {"type": "null"}]}
 
 

@@ -26,6 +26,8 @@ Dims = Annotated[tuple[int, ...], Spelling.DIMS]
 Size = Annotated[int, Spelling.SIZE]
 Sizes = Annotated[tuple[int, ...], Spelling.SIZES]
 Number = float | int | bool
+Real = float | int
+"""A number that stays what it is written as: beside integers 2.0 makes floats and 2 does not, as in PyTorch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from spyrec.runtime.inputs.binding import (
     has_host_form,
     is_launched_in_tiles,
     program_directory,
+    refuse_unfit_state,
     tiled_inputs,
 )
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan, WiredJob
@@ -284,7 +285,7 @@ class BundleRun:
         elif given.plans:
             self._state.forget("a call on larger inputs than compiled for, which is launched in tiles, keeps no state")
         elif self._keeps_tensors:
-            self._state.replace(given.inputs, {**outputs, **self._on_host})
+            self._state.replace(given.inputs, {**outputs, **self._on_host}, given.shapes)
             self._place_state()
         self._written.clear()
         if self._returned is not None:
@@ -347,7 +348,10 @@ class BundleRun:
     def _given(self, inputs: Mapping[str, HostArray], *, is_watched: bool) -> _Given:
         manifest = self._manifest
         if is_watched or not self.is_launched_in_tiles(inputs):
-            inputs = {**self._state.brought(inputs), **inputs} if self._keeps_tensors else inputs
+            left = self._state.shapes(inputs) if self._keeps_tensors and self.state_memory.content else {}
+            if left:
+                refuse_unfit_state(left, self.inputs)
+                inputs = {**self._state.brought(inputs), **inputs}
             expected = self._expected
             taken = {name: expected[name].as_taken(it) if name in expected else it for name, it in inputs.items()}
             kept = self._state.on_device - inputs.keys()
@@ -355,7 +359,7 @@ class BundleRun:
             checked = checked_inputs(taken, [item for item in self.inputs if item.name not in kept], lost)
             if self._fixed_shapes is not None:
                 return _Given(checked, self._fixed_shapes, {})
-            extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims)
+            extents = chosen_extents(checked, self.inputs, manifest.symbolic_dims, left)
             return _Given(checked, self._shapes(extents), {}, extents=extents, sizes=self._sizes(extents))
         from spyrec.runtime.jobs.larger_tensors import contracted_steps, larger_forms  # late: only tiles need it
         from spyrec.runtime.launch.launched_forms import explain_steps

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spyrec.bundle.manifest import Argument, Manifest
 from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DeviceFormat, DType
-from spyrec.runtime.inputs.binding import argument_size_bytes
+from spyrec.runtime.inputs.binding import argument_size_bytes, has_host_form
 from spyrec.runtime.jobs.plan_tensors import PlanTensors
 from spyrec.runtime.memory.allocator import DeviceBytes
 from spyrec.runtime.memory.spyre_allocator import Allocation
@@ -48,9 +48,13 @@ def _layout(argument: Argument) -> _Layout:
 
 @dataclass(frozen=True, slots=True)
 class _OnDevice:
-    """State that lies on the device; ``tensors``: of a bundle that has it in this layout."""
+    """State that lies on the device; ``tensors``: of a bundle that has it in this layout.
+
+    ``shape``: of the run that has left it; less than compiled where a symbolic dim had less than its largest extent.
+    """
 
     layout: _Layout
+    shape: tuple[int, ...]
     tensors: PlanTensors
 
 
@@ -117,7 +121,7 @@ class StateMemory:
             return found
         origin = Origin(self._device.next_launch_id(), f"state {key.name}")
         stream = self._device.stream(-1)
-        array, block = found.tensors.copy_out(key.name, self._places[key, found.layout], origin)
+        array, block = found.tensors.copy_out(key.name, self._places[key, found.layout], origin, found.shape)
         stream.flex.enqueue([block])
         stream.synchronize()
         return array
@@ -198,20 +202,34 @@ class RunState:
 
     @property
     def on_device(self) -> set[str]:
-        """The inputs that lie on the device as the bundle takes them."""
-        return {name for name in self._inputs if self._is_there(name)}
+        """The inputs that lie on the device as the bundle takes them.
+
+        Those of less than the largest extents do not: zero lies behind an input, and anything behind a result.
+        """
+        return {name for name, item in self._inputs.items() if self._is_there(name) and self._is_whole(item)}
 
     def _is_there(self, name: str) -> bool:
         found = self._memory.content.get(state_key(self._inputs[name]))
         return name in self._places and isinstance(found, _OnDevice) and found.layout == _layout(self._inputs[name])
 
+    def _is_whole(self, item: Argument) -> bool:
+        return self._memory.content[state_key(item)].shape == (item.shape if has_host_form(item) else item.device_size)
+
+    def shapes(self, given: Collection[str]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the inputs that are known and not ``given``."""
+        known = {name: self._memory.content.get(state_key(item)) for name, item in self._inputs.items()}
+        return {name: found.shape for name, found in known.items() if found is not None and name not in given}
+
     def brought(self, given: Collection[str]) -> dict[str, HostArray]:
-        """Return the inputs that are neither ``given`` nor on the device as the bundle takes them, and known."""
-        return {
-            name: self._memory.on_host(state_key(item))
-            for name, item in self._inputs.items()
-            if name not in given and state_key(item) in self._memory.content and not self._is_there(name)
-        }
+        """Return the inputs that are neither ``given`` nor on the device as the bundle takes them, and known.
+
+        They are state on the host from here on: a call that breaks off has overwritten none of them.
+        """
+        there = self.on_device.union(given)
+        keys = {name: state_key(item) for name, item in self._inputs.items() if name not in there}
+        found = {name: self._memory.on_host(key) for name, key in keys.items() if key in self._memory.content}
+        self._memory.content.update({keys[name]: array for name, array in found.items()})
+        return found
 
     def known(self) -> dict[str, HostArray]:
         """Return what inputs are now that a call may leave out."""
@@ -247,25 +265,30 @@ class RunState:
         keys = {name: state_key(item) for name, item in self._inputs.items()}
         return {name: self._memory.lost[key] for name, key in keys.items() if key in self._memory.lost}
 
-    def replace(self, given: Mapping[str, HostArray], host: Mapping[str, HostArray]) -> None:
+    def replace(
+        self, given: Mapping[str, HostArray], host: Mapping[str, HostArray], shapes: Mapping[str, tuple[int, ...]]
+    ) -> None:
         """Let results be what state is now; ``given``: the inputs of the run, ``host``: its results on the host.
+
+        ``shapes``: of all tensors in the run.
 
         An input that was given and has no result stays what it is.
         """
         replaced = set(self._updates.values())
         for name, array in given.items():
             if name in self._inputs and name not in replaced:
-                self._hold(name, None if name in self._places else np.array(array))
+                self._hold(name, shapes[name] if name in self._places else np.array(array))
         for result, name in self._updates.items():
             item = self._results.get(result)
             if item is not None and item.name != name:
                 self._memory.change_sides(self._inputs[name])
-            self._hold(name, np.array(host[result]) if item is None else None)  # the caller has the result itself
+            self._hold(name, np.array(host[result]) if item is None else shapes[name])  # the caller has the result
 
-    def _hold(self, name: str, array: HostArray | None) -> None:
-        """Let state be what the host has, or where that is nothing, what lies in the input's memory."""
+    def _hold(self, name: str, content: HostArray | tuple[int, ...]) -> None:
+        """Let state be what the host has, or of that shape what lies in the input's memory."""
         item = self._inputs[name]
-        self._memory.hold(state_key(item), _OnDevice(_layout(item), self._tensors) if array is None else array)
+        is_there = isinstance(content, tuple)
+        self._memory.hold(state_key(item), _OnDevice(_layout(item), content, self._tensors) if is_there else content)
 
     def is_copied(self, result: str) -> bool:
         """Whether a result has to come to the host to be the next run's input."""

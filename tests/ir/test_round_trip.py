@@ -182,3 +182,29 @@ def test_evaluate_reads_bfloat16_and_refuses_missing_inputs() -> None:
         with pytest.raises(SpyrecError) as caught:
             evaluate(graph, inputs)
         assert caught.value.diagnostics[0].code == "SPY0141"
+
+
+@pytest.mark.parametrize(("written", "dtype"), [("2", "int64"), ("2.0", "float32"), ("2e0", "float32")])
+@pytest.mark.parametrize(("op", "name"), [("pow", "exponent"), ("clamp", "min")])
+def test_a_number_with_a_point_is_read_and_written_as_one(op: str, name: str, written: str, dtype: str) -> None:
+    text = (
+        '{"format": "spyrec.graph/1", "name": "g", "inputs": [{"name": "a", "shape": [4], "dtype": "int64"}], '
+        f'"nodes": [{{"name": "n", "op": "{op}", "inputs": ["a"], "attrs": {{"{name}": {written}}}}}], '
+        '"outputs": ["n"]}'
+    )
+    graph = read_graph_data(json.loads(text))
+    again = read_graph_data(json.loads(write_graph(graph)))
+    shown = "2" if dtype == "int64" else "2.0"
+    for found in (graph, again):
+        assert found.values["n"].type.dtype.value == dtype
+        assert f"{op}(a, {name}={shown})" in print_ir(found)
+
+
+def test_an_exponent_of_floats_is_a_float_however_it_is_written() -> None:
+    def written(exponent: float) -> bytes:
+        node = {"name": "n", "op": "pow", "inputs": ["a"], "attrs": {"exponent": exponent}}
+        inputs = [{"name": "a", "shape": [4], "dtype": "float16"}]
+        data = {"format": "spyrec.graph/1", "name": "g", "inputs": inputs, "nodes": [node], "outputs": ["n"]}
+        return write_graph(read_graph_data(data))
+
+    assert written(2) == written(2.0)

@@ -88,7 +88,9 @@ def _mod(call: Call) -> Sequence[Value]:
 def _pow(call: Call) -> Sequence[Value]:
     base, exponent = call.value(0), call.number_or_value(1)
     if not isinstance(exponent, Value):
-        return [call.add("pow", base, exponent)]
+        # the result is of the base's dtype, whatever the exponent's
+        is_whole = base.dtype not in _FLOATS and float(exponent).is_integer()
+        return [call.add("pow", base, int(exponent) if is_whole else exponent)]
     return [call.add("pow", base, _as(call, exponent, base.dtype))]
 
 

@@ -11,7 +11,7 @@ from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, SINGLE
 from spyrec.hardware.dtypes import DType
 from spyrec.ir import special
-from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
+from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Real
 from spyrec.ir.opdef import (
     Array,
     Attributes,
@@ -30,6 +30,7 @@ from spyrec.ir.operands import (
     Floats,
     alike,
     array,
+    common_dtype,
     first_operand,
     floats,
     function_dtype,
@@ -191,8 +192,8 @@ register(
 class ClampAttributes:
     """The bounds that are numbers; at least one bound is given, as a number or as a tensor."""
 
-    min: float | None = None
-    max: float | None = None
+    min: Real | None = None
+    max: Real | None = None
 
 
 def _infer_clamp(operands: OperandTypes, attributes: ClampAttributes) -> tuple[TensorType, ...]:
@@ -210,11 +211,17 @@ def _infer_clamp(operands: OperandTypes, attributes: ClampAttributes) -> tuple[T
 
 
 def _clamp_dtype(operands: OperandTypes, attributes: ClampAttributes) -> DType:
-    """Bounds with a point make floats of whole numbers, as in PyTorch."""
-    numbers = (attributes.min, attributes.max)
-    is_whole = all(bound is None or float(bound).is_integer() for bound in numbers)
-    dtype = arithmetic_result(operands, attributes)[0].dtype
-    return dtype if is_whole or dtype.is_float else DType.FLOAT32
+    """Bounds that are floats make floats of whole numbers, as in PyTorch."""
+    is_float = isinstance(attributes.min, float) or isinstance(attributes.max, float)
+    if is_float and not common_dtype(operands).is_float:
+        return DType.FLOAT32
+    return arithmetic_result(operands, attributes)[0].dtype
+
+
+def _complete_clamp(operands: OperandTypes, attributes: ClampAttributes) -> ClampAttributes:
+    """Bounds of floats are floats, however they are written."""
+    low, high = (None if bound is None else float(bound) for bound in (attributes.min, attributes.max))
+    return ClampAttributes(low, high) if common_dtype(operands).is_float else attributes
 
 
 def _clamp(operands: Sequence[Array | None], attributes: ClampAttributes) -> tuple[Array, ...]:
@@ -247,13 +254,15 @@ register(
         axes=broadcast_sources,
         formats=HALF_OR_SINGLE,
         number_attributes=("min", "max"),
+        complete=rule(ClampAttributes, _complete_clamp),
         device=DeviceOp("clip", rule(ClampAttributes, _clamp_constants), rounded=("min", "max")),
         samples=(
             ((f16(3, 5), None, None), ClampAttributes(-0.5, 0.5)),
             ((f16(9), None, None), ClampAttributes(min=0.0)),
             ((f16(9), None, None), ClampAttributes(max=1.0)),
             ((f32(4, 33), None, None), ClampAttributes(-0.5, 0.5)),
-            ((i64(5), None, None), ClampAttributes(2.0, 50.0)),
+            ((i64(5), None, None), ClampAttributes(2, 50)),
+            ((i64(5), None, None), ClampAttributes(2.0)),
             ((f16(3, 5), f16(5), f16(3, 1)), ClampAttributes()),
             ((f16(3, 5), None, f16(5)), ClampAttributes(min=-0.5)),
             ((i64(3, 5), i64(5), None), ClampAttributes()),
@@ -311,7 +320,7 @@ register(
 class PowAttributes:
     """The exponent where it is a number; a graph file may also write it after the tensor."""
 
-    exponent: float | None = None
+    exponent: Real | None = None
 
 
 SHORT_PRODUCTS = frozenset({0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.0, 3.0, 4.0})
@@ -328,10 +337,22 @@ def _infer_pow(operands: OperandTypes, attributes: PowAttributes) -> tuple[Tenso
         raise OpError("SPY0121", message, hint="give a number, or a tensor as the second input", attribute="exponent")
     if attributes.exponent is None:
         return arithmetic_result(operands, attributes)
-    is_whole = attributes.exponent >= 0 and float(attributes.exponent).is_integer()
-    if is_whole and tensor(operands).dtype is DType.BOOL:
-        return (TensorType(tensor(operands).shape, DType.INT64),)
-    return _same_result(operands, attributes) if is_whole else _function_result(operands, attributes)
+    base = tensor(operands)
+    if base.dtype.is_float or isinstance(attributes.exponent, float):
+        return _function_result(operands, attributes)
+    if attributes.exponent < 0:
+        message = f"whole numbers to the power of {attributes.exponent} are fractions"
+        raise OpError("SPY0209", message, hint="write the exponent with a point: -1.0", attribute="exponent")
+    dtype = DType.INT64 if base.dtype is DType.BOOL else base.dtype
+    require_number(dtype, attributes.exponent, "exponent")
+    return (TensorType(base.shape, dtype),)
+
+
+def _complete_pow(operands: OperandTypes, attributes: PowAttributes) -> PowAttributes:
+    """The exponent of floats is a float, however it is written."""
+    if attributes.exponent is None or not tensor(operands).dtype.is_float:
+        return attributes
+    return PowAttributes(float(attributes.exponent))
 
 
 def _pow(operands: Sequence[Array | None], attributes: PowAttributes) -> tuple[Array, ...]:
@@ -340,8 +361,9 @@ def _pow(operands: Sequence[Array | None], attributes: PowAttributes) -> tuple[A
         exponent = array(operands, 1)
         is_whole = "f" not in (base.dtype.kind, exponent.dtype.kind)
         return (_whole_power(base, exponent) if is_whole else np.power(floats(operands), floats(operands, 1)),)
-    is_whole = base.dtype.kind != "f" and number >= 0 and float(number).is_integer() and number < 2**63
-    return (_whole_power(base, np.asarray(int(number))) if is_whole else np.power(floats(operands), number),)
+    if base.dtype.kind == "f" or isinstance(number, float):
+        return (np.power(floats(operands), number),)
+    return (_whole_power(base, np.asarray(number)),)
 
 
 def _whole_power(base: Array, exponent: Array) -> Array:
@@ -378,12 +400,14 @@ register(
         host_when=rule(PowAttributes, _pow_on_host),
         roundings=Roundings(3.0),
         number_attributes=("exponent",),
+        complete=rule(PowAttributes, _complete_pow),
         samples=(
             ((f16(3, 5), None), PowAttributes(2.0)),
             ((f16(4), None), PowAttributes(-1.5)),
             ((f16(4), None), PowAttributes(0.3)),
             ((f32(4), None), PowAttributes(3.0)),
             ((f32(4), None), PowAttributes(0.3)),
+            ((i64(4), None), PowAttributes(2)),
             ((i64(4), None), PowAttributes(2.0)),
             ((f16(3, 5), f16(5)), PowAttributes()),
             ((i64(3, 5), i64(5)), PowAttributes()),

@@ -110,8 +110,8 @@ def _pow(builder: NodeBuilder) -> str:
     operand, dtype = _operand_and_dtype(builder)
     attributes = builder.node.attributes
     assert isinstance(attributes, PowAttributes)
-    exponent = attributes.exponent
-    assert exponent is not None
+    assert attributes.exponent is not None
+    exponent = float(attributes.exponent)
     if exponent == 0:
         return builder.emit("full", attributes=FullAttributes(builder.type_of(operand).shape, 1.0, dtype))
     if exponent in SHORT_PRODUCTS:

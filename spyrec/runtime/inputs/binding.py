@@ -19,6 +19,7 @@ from spyrec.layout.symbolic_dim import SymbolicDim
 
 HostArray = npt.NDArray[np.generic]
 
+_GIVE_STATE = "; state has the extents that an earlier call gave it, until a call gives it anew"
 _READABLE_ROLES = frozenset({Role.INPUT, Role.INOUT})
 
 
@@ -174,25 +175,39 @@ def is_launched_in_tiles(expected: Iterable[ExpectedInput], inputs: Mapping[str,
 
 
 def chosen_extents(
-    inputs: Mapping[str, HostArray], expected: Iterable[ExpectedInput], symbolic: Mapping[str, SymbolicDim]
+    inputs: Mapping[str, HostArray],
+    expected: Iterable[ExpectedInput],
+    symbolic: Mapping[str, SymbolicDim],
+    kept: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> dict[str, int]:
     """Return the extent that a run gives each symbolic dim; the largest where no input has it.
 
+    ``kept``: the shapes of inputs that are kept from earlier calls; they say it, too.
     Errors: SPY0762 where two inputs disagree.
     """
+    shapes: dict[str, tuple[int, ...]] = {**{name: array.shape for name, array in inputs.items()}, **kept}
     found: dict[str, tuple[int, str]] = {}
     for item in expected:
-        for extent, axis in zip(inputs[item.name].shape if item.name in inputs else (), item.axes, strict=False):
+        title = f'the kept state "{item.name}"' if item.name in kept else item.title
+        for extent, axis in zip(shapes.get(item.name, ()), item.axes, strict=False):
             if axis is None:
                 continue
-            known = found.setdefault(axis[0], (extent, item.name))
+            known = found.setdefault(axis[0], (extent, title))
             if known[0] != extent:
                 raise refuse(
                     "SPY0762",
-                    f'dim "{axis[0]}" has {known[0]} elements in run input "{known[1]}" and {extent} in "{item.name}"',
-                    hint="a symbolic dim has one extent in a run",
+                    f'dim "{axis[0]}" has {known[0]} elements in {known[1]} and {extent} in {title}',
+                    hint="a symbolic dim has one extent in a run" + (_GIVE_STATE if kept else ""),
                 )
     return {name: found[name][0] if name in found else dim.largest for name, dim in symbolic.items()}
+
+
+def refuse_unfit_state(kept: Mapping[str, tuple[int, ...]], expected: Iterable[ExpectedInput]) -> None:
+    """Refuse state that another entry has left in a shape that the bundle does not take (SPY0762)."""
+    for item in expected:
+        if item.name in kept and not item.admits(kept[item.name]):
+            fact = f'the kept state "{item.name}" has shape {list(kept[item.name])}, the bundle takes {item.shape_text}'
+            raise refuse("SPY0762", fact, hint="an earlier call has left it" + _GIVE_STATE)
 
 
 def actual_shape(argument: Argument, extents: Mapping[str, int]) -> tuple[int, ...]:
