@@ -31,7 +31,7 @@ from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import Arrays, Named, of, takes
 from spyrec.runtime.device import NO_VALUES, LaunchStats, ObservedBackend, OperationStats, TellsStats
 from spyrec.runtime.errors import InvalidArgument
-from spyrec.runtime.findings import naming_elements
+from spyrec.runtime.findings import LaunchRefused, naming_elements
 from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.inputs.binding import (
@@ -184,6 +184,9 @@ class BundleRun:
         With each the latest launch that was enqueued before: where that or an earlier one failed, it is what it was.
         """
 
+        self._programs: dict[int, tuple[int, WiredJob]] = {}
+        """By number of the launch, its program, and the launch before it."""
+
         self._latest_launch = 0
         """The number of the latest launch of a run that is on its stream: operations come to effect in their order."""
 
@@ -266,6 +269,7 @@ class BundleRun:
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
         self._written.clear()
+        self._programs.clear()
         missing = self.plan.missing_constants(self._device)
         counters = _Counters(self._device, (self._stats, observer), self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
@@ -282,7 +286,7 @@ class BundleRun:
                 else:
                     self._know_written(part)
                     blocks = launch_arguments(stream, part, arguments, self._allows_tiles, given.values(values))
-                    self._latest_launch = blocks[-1].origin.launch_id if blocks else self._latest_launch
+                    self._note_launched(part, blocks)
             if observer is not None:
                 stream.synchronize()
             is_complete = observer is None or not observer.is_ended
@@ -450,6 +454,32 @@ class BundleRun:
         if failure.origin is not None:
             failed = failure.origin.launch_id
             self._written = {name: before for name, before in self._written.items() if failed > before}
+            for name in self._unstored(failure):
+                del self._written[name]
+
+    def _note_launched(self, part: ExecutionPlan, blocks: Sequence[ControlBlock]) -> None:
+        """Note which launch each program of a part was, and of the state that they write, which one comes first."""
+        before, jobs = self._latest_launch, part.wired_jobs
+        launches = sorted({block.origin.launch_id for block in blocks})
+        unknown = {name for name, latest in self._written.items() if latest == before}
+        for wired, number in zip(jobs, launches) if len(jobs) == len(launches) else ():
+            self._programs[number] = before, wired
+            for name in unknown.intersection(wired.tensors or unknown):
+                self._written[name] = before
+                unknown.remove(name)
+            before = number
+        self._latest_launch = launches[-1] if launches else before
+
+    def _unstored(self, failure: ExecutionFailed) -> list[str]:
+        """Return what only the program that failed was to overwrite, and had not begun to where its device knows."""
+        origin, cause = failure.origin, failure.__cause__
+        if origin is None or origin.tile or not isinstance(cause, LaunchRefused):
+            return []
+        before, wired = self._programs.get(origin.launch_id, (0, None))
+        if wired is None or wired.tensors is None:
+            return []
+        stored = {wired.tensors[number] for number in cause.stored if number in range(len(wired.tensors))}
+        return [name for name, latest in self._written.items() if name not in stored and latest == before]
 
     def _placed_alone(self) -> set[str]:
         """Return the tensors that a launch takes wherever they lie, not in a distance from each other."""
