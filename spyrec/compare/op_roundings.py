@@ -95,8 +95,13 @@ class _Op:
         return np.where(np.isfinite(want), np.fmin(off, np.abs(want)), 0.0)
 
     def _off(self, position: int, operand: Track, value: Floats) -> Floats:
-        """Return how far an operand is off, by roundings and by arithmetic inside: infinities are not moved."""
+        """Return how far an operand is off, by roundings and by arithmetic inside: infinities are not moved.
+
+        What rounding leaves of a centre in the distances from it is taken out of them: roundings of it are left.
+        """
         centre = self._roundings.centre
-        distance = value - centre.of(value, self._attributes) if centre is not None and position == 0 else value
-        off = self._roundings.operands * operand.storage.unit_roundoff * distance + _INNER * value
+        rate = self._roundings.operands * operand.storage.unit_roundoff + _INNER
+        off = rate * value
+        if centre is not None and position == 0:
+            off = rate * (value - centre.of(value, self._attributes) + off)
         return np.where(np.isfinite(off), off, 0.0)

@@ -237,9 +237,20 @@ class Launch:
         except IndexOutsideTable as fault:
             loops = self._units[number].members[0].call.loops
             fault.iteration = iteration_of(loops, self._tracer.values, self._dispatched[number])
+            fault.stored = self._stored_before(number)
             raise
         self._dispatched[number] += 1
         self.counters.note_reads(number)
+
+    def _stored_before(self, number: int) -> frozenset[int]:
+        """Return the bases that a launch may have stored to before a unit was refused, which had stored nothing yet.
+
+        Without loops units are executed once, in order, and the only call of a unit looks its rows up before it stores.
+        """
+        is_alone = not self._has_loops and len(self._units[number].members) == 1
+        executed = self._units[:number] if is_alone else self._units
+        calls = (planned for unit in executed for planned in unit.members)
+        return frozenset(stores_of(calls, self._places.expansion).bases)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ from spyrec.layout.tiling import row_major_strides
 from spyrec.runtime.argument_kinds import Arrays, Named, of, takes
 from spyrec.runtime.device import NO_VALUES, LaunchStats, ObservedBackend, OperationStats, TellsStats
 from spyrec.runtime.errors import InvalidArgument
-from spyrec.runtime.findings import naming_elements
+from spyrec.runtime.findings import LaunchRefused, naming_elements
 from spyrec.runtime.host_copies.device_form import DeviceForm
 from spyrec.runtime.host_copies.result_memory import ResultMemory
 from spyrec.runtime.inputs.binding import (
@@ -179,8 +179,17 @@ class BundleRun:
         self.is_in_doubt = False
         """Whether a run has begun and not come to its end: what is enqueued, or an error of a stream, may be left."""
 
-        self._written = set[str]()
-        """Inputs whose kept content the latest run has begun to overwrite, and has not come to its end."""
+        self._written: dict[str, int] = {}
+        """Inputs whose kept content the latest run, which has not come to its end, was to overwrite.
+
+        With each the latest launch that was enqueued before: where that or an earlier one failed, it is what it was.
+        """
+
+        self._programs: dict[int, tuple[int, WiredJob]] = {}
+        """By number of the launch, its program, and the launch before it."""
+
+        self._latest_launch = 0
+        """The number of the latest launch of a run that is on its stream: operations come to effect in their order."""
 
         self._tensors = plan.tensors
         self._manifest = plan.tensors.manifest
@@ -236,7 +245,10 @@ class BundleRun:
             record = self.execute(stream, inputs, observer, values=values, loader=loader)
         except ExecutionFailed as failure:
             first = loader.flex.failure  # what the launch has waited for
-            raise self._reason(first if isinstance(first, ExecutionFailed) else failure) from None
+            if isinstance(first, ExecutionFailed):
+                raise self._reason(first) from None
+            self._keep_unwritten(failure)
+            raise self._reason(failure) from None
         self._streams = streams
         return record
 
@@ -258,6 +270,7 @@ class BundleRun:
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
         self._written.clear()
+        self._programs.clear()
         missing = self.plan.missing_constants(self._device)
         counters = _Counters(self._device, (self._stats, observer), self._named, is_summed=bool(given.plans))
         with self._observed(observer), counters.counting():
@@ -273,7 +286,8 @@ class BundleRun:
                     self._compute_on_host(stream, part, given, copied_in)
                 else:
                     self._know_written(part)
-                    launch_arguments(stream, part, arguments, self._allows_tiles, given.values(values))
+                    blocks = launch_arguments(stream, part, arguments, self._allows_tiles, given.values(values))
+                    self._note_launched(part, blocks)
             if observer is not None:
                 stream.synchronize()
             is_complete = observer is None or not observer.is_ended
@@ -436,7 +450,40 @@ class BundleRun:
     def _know_written(self, part: ExecutionPlan) -> None:
         """Note the state that programs about to be launched write where it lies."""
         if self._keeps_tensors and self._state.writes_in_place:
-            self._written |= self._state.written_in_place({item.name for item in part.signature or ()})
+            for name in self._state.written_in_place({item.name for item in part.signature or ()}):
+                self._written.setdefault(name, self._latest_launch)
+
+    def _keep_unwritten(self, failure: ExecutionFailed) -> None:
+        """Forget of what the latest run was to overwrite that which comes after the operation that failed."""
+        if failure.origin is not None:
+            failed = failure.origin.launch_id
+            self._written = {name: before for name, before in self._written.items() if failed > before}
+            for name in self._unstored(failure):
+                del self._written[name]
+
+    def _note_launched(self, part: ExecutionPlan, blocks: Sequence[ControlBlock]) -> None:
+        """Note which launch each program of a part was, and of the state that they write, which one comes first."""
+        before, jobs = self._latest_launch, part.wired_jobs
+        launches = sorted({block.origin.launch_id for block in blocks})
+        unknown = {name for name, latest in self._written.items() if latest == before}
+        for wired, number in zip(jobs, launches) if len(jobs) == len(launches) else ():
+            self._programs[number] = before, wired
+            for name in unknown.intersection(wired.tensors or unknown):
+                self._written[name] = before
+                unknown.remove(name)
+            before = number
+        self._latest_launch = launches[-1] if launches else before
+
+    def _unstored(self, failure: ExecutionFailed) -> list[str]:
+        """Return what only the program that failed was to overwrite, and had not begun to where its device knows."""
+        origin, cause = failure.origin, failure.__cause__
+        if origin is None or origin.tile or not isinstance(cause, LaunchRefused):
+            return []
+        before, wired = self._programs.get(origin.launch_id, (0, None))
+        if wired is None or wired.tensors is None:
+            return []
+        stored = {wired.tensors[number] for number in cause.stored if number in range(len(wired.tensors))}
+        return [name for name, latest in self._written.items() if name not in stored and latest == before]
 
     def _placed_alone(self) -> set[str]:
         """Return the tensors that a launch takes wherever they lie, not in a distance from each other."""
@@ -458,6 +505,7 @@ class BundleRun:
         assert self._host is not None
         step = self._manifest.host_steps[number]
         origin = Origin(self._device.next_launch_id(), f"host step {number} of {self.plan.name}")
+        self._latest_launch = origin.launch_id
         taken: dict[str, HostArray] = {}
         blocks: list[ControlBlock] = []
         for value, name in step.takes.items():
@@ -516,7 +564,8 @@ class BundleRun:
                 place = self._places[name]
                 blocks.append(self._tensors.copy_in(name, array, place, origin, layout=layout, is_lent=True))
         if self._keeps_tensors and not given.forms:
-            self._written |= self._state.overwritten(given.inputs)
+            self._written |= dict.fromkeys(self._state.overwritten(given.inputs), origin.launch_id - 1)
+        self._latest_launch = origin.launch_id
         stream.flex.enqueue(blocks)
         return [
             HostCopy(name, self._size_bytes(given, name), is_to_device=True) for name in given.inputs if name in used
@@ -590,7 +639,7 @@ class BundleRun:
                 is_out = failure.kind is Kind.D2H
                 way = Direction.DEVICE_TO_HOST if is_out else Direction.HOST_TO_DEVICE
                 with located(*self._copy_place(origin.tensor, way)):
-                    raise cause
+                    raise _naming(origin.tensor, cause)
             with files_below(self._directory(origin.plan)), naming_elements(self._element_of):
                 raise cause
         except SpyrecError as error:
@@ -772,6 +821,16 @@ def _parts_of(plan: ExecutionPlan, manifest: Manifest) -> list[ExecutionPlan | i
     if first < len(manifest.plan):
         parts.append(plan.part(first, len(manifest.plan)))
     return parts
+
+
+def _naming(name: str, cause: SpyrecError) -> SpyrecError:
+    """Return what a copy was refused for, with the tensor before a value of its that does not fit (SPY0318)."""
+    return SpyrecError(
+        [
+            replace(item, message=f'"{name}": {item.message}') if item.code == "SPY0318" else item
+            for item in cause.diagnostics
+        ]
+    )
 
 
 def _neighbours(jobs: Iterable[WiredJob], signature: Mapping[str, JobArgument]) -> list[dict[str, int]]:

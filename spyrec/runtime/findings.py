@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
@@ -87,6 +87,17 @@ class RuleDiagnostic(Diagnostic):
 
 ElementOf = Callable[[str, tuple[int, ...]], tuple[int, ...] | None]
 """From an argument and a device coordinate to the host index of the element there."""
+
+
+class LaunchRefused(SpyrecError):
+    """A launch was refused at one of its operations; ``stored``: what earlier ones may have stored to.
+
+    These are numbers of the program's arguments; what is none of them holds what it did.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], stored: frozenset[int]) -> None:
+        super().__init__(diagnostics)
+        self.stored = stored
 
 
 @contextmanager

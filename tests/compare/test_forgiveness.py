@@ -47,9 +47,9 @@ PRODUCTS = "mm bmm mv dot matmul linear addmm scaled_dot_product_attention"
 
 WHOLE = """
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
-addbmm addmv all aminmax any avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm conv1d conv2d conv3d einsum group_norm
-instance_norm interpolate linalg_vector_norm log_softmax logsumexp max max_pool1d max_pool2d max_pool3d min norm outer
-slice_scatter std std_mean tril triu type_as var var_mean
+addbmm addmv all aminmax any avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm conv1d conv2d conv3d einsum
+interpolate linalg_vector_norm log_softmax logsumexp max max_pool1d max_pool2d max_pool3d min norm outer slice_scatter
+std_mean tril triu type_as var_mean
 """
 """Sums and statistics in float32 that are rounded once (D189, D191), products, and what chooses or moves elements."""
 
@@ -150,6 +150,19 @@ CASES: list[Case] = [
         for op, more in (("layer_norm", NORMAL), ("rms_norm", []))
         for eps in (0.0, 1e-12, 1e-8, 2.0**-22)
     ),
+    *(
+        case(op, values, *more, **attrs)
+        for values in (*NORM_ROWS, SMALL, far_rows(64))
+        for op, more, attrs in (
+            ("var", [], {"dim": [-1]}),
+            ("std", [], {"dim": [1], "correction": 0.0}),
+            ("group_norm", NORMAL, {"num_groups": 1}),
+        )
+    ),
+    *(
+        case("instance_norm", values.reshape(-1, 2, 64))
+        for values in (*NORM_ROWS, np.full((4, 64), 10000.0) + 8 * np.eye(4, 64))
+    ),
     case("lerp", ROWS, -ROWS, np.full((4, 64), 0.5)),
     case("lerp", WIDE, WIDE[::-1].copy(), np.abs(ROWS[:1]) / 4),
     case("addcmul", *CANCELLING, value=-1.0),
@@ -177,9 +190,12 @@ def reference(graph: Mapping[str, object], arrays: Sequence[Floats]) -> Floats:
         return np.asarray(definition.reference(operands, node.attributes)[0], np.float64)
 
 
+CENTRED = ("layer_norm", "group_norm", "instance_norm", "var", "std")
+
+
 def distances(op: str, x: Floats) -> Floats:
     """Return what roundings of the first operand are relative to: no difference between rows moved by a number."""
-    centres = {"softmax": x.max, "layer_norm": x.mean}
+    centres = {"softmax": x.max, **dict.fromkeys(CENTRED, x.mean)}
     return x - centres[op](axis=-1, keepdims=True) if op in centres else x
 
 
@@ -195,7 +211,8 @@ def allowed(graph: Mapping[str, object], op: str, arrays: Sequence[Floats], dtyp
         if corner >= 2 ** len(arrays):
             signs = [RANDOM.choice((-1.0, 1.0), size=x.shape) for x in arrays]
         errors = [(relative + INNER) * sign * x for x, sign in zip(arrays, signs, strict=True)]
-        errors[0] = (relative * distances(op, arrays[0]) + INNER * arrays[0]) * signs[0]
+        if op in (*CENTRED, "softmax"):
+            errors[0] = (relative + INNER) * (distances(op, arrays[0]) * signs[0] + errors[0])
         moved = reference(graph, [x + error for x, error in zip(arrays, errors, strict=True)])
         worst = np.maximum(worst, np.abs(moved - want))
     least = 2.0**-24 if dtype == "float16" else 2.0**-120
@@ -300,6 +317,46 @@ def test_rows_far_from_zero_are_held_to_the_distances_of_their_elements() -> Non
     assert report.worst.index == tuple(map(int, place))
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e7])
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        ("group_norm", {"num_groups": 2}),
+        ("instance_norm", {}),
+        ("layer_norm", {"normalized_shape": [16]}),
+        ("var", {"dim": [-1]}),
+        ("std", {"dim": [-1]}),
+        ("var", {}),
+    ],
+)
+def test_rows_of_float32_far_from_zero_lose_nothing_and_are_forgiven_nothing(
+    op: str, attrs: Mapping[str, object], offset: float
+) -> None:
+    """A mean of 1e7 is rounded to multiples of 1: what is left of it in the distances is taken out with theirs."""
+    x = (offset + np.random.default_rng(5).standard_normal((2, 4, 16))).astype(np.float32)
+    graph = graph_of(op, [x], attrs)
+    want = reference(graph, [x.astype(np.float64)])
+    run = spyrec.run(spyrec.compile(graph), {"x0": x}, spyrec.RunOptions(check=True))
+    np.testing.assert_allclose(run.outputs["y"].astype(np.float64), want, rtol=4e-7, atol=4e-7)
+    assert run.check is not None
+    assert run.check["y"].ok, run.check["y"]
+    place = np.unravel_index(int(np.argmax(np.abs(want))), want.shape)
+    got = want.copy()
+    got[place] *= 1 + 1e-4
+    report = check_outputs(read_graph_data(graph), {"x0": x}, {"y": got})["y"]
+    assert (report.failed_elements, report.worst.index) == (1, tuple(map(int, place)))
+
+
+@pytest.mark.parametrize(("op", "attrs"), [("group_norm", {"num_groups": 1}), ("std", {"dim": [-1]})])
+def test_rows_of_one_number_have_no_spread(op: str, attrs: Mapping[str, object]) -> None:
+    """A third of their sum is not that number in float32, and beside an eps the difference were a result."""
+    x = np.repeat([[10000.0], [-65472.0]], 3, axis=1).astype(np.float16)
+    run = spyrec.run(spyrec.compile(graph_of(op, [x], attrs)), {"x0": x}, spyrec.RunOptions(check=True))
+    assert np.max(np.abs(run.outputs["y"])) < 1e-6
+    assert run.check is not None
+    assert run.check["y"].ok, run.check["y"]
+
+
 VANISHING = np.concatenate([[-np.inf, -1e30, -120.0], np.linspace(-104, -80, 93), np.linspace(-8, 8, 31), [np.inf]])
 
 
@@ -350,7 +407,15 @@ def test_half_a_term_beyond_float32_is_a_number(op: str) -> None:
         ("norm", "float32", 1e20, np.inf, True),
         ("norm", "float32", 1e-24, 0.0, True),
         ("rms_norm", "float32", 1e20, 0.0, False),
+        ("norm", "float32", 4e18, np.inf, True),
+        ("std", "float32", 4e18, np.inf, False),
+        ("var", "float32", 4e18, np.inf, False),
+        ("var", "float32", 1e20, np.inf, True),
+        ("std", "float32", 1e-24, 0.0, False),
+        ("var", "float32", 1e-24, 0.0, True),
+        ("group_norm", "float32", 2e19, 0.0, False),
         ("rms_norm", "bfloat16", 2.0**17, 0.0, False),
+        ("layer_norm", "bfloat16", 2.0**17, 0.0, False),
     ],
 )
 def test_squares_that_leave_the_format_do_what_the_page_of_ops_says(
@@ -358,8 +423,16 @@ def test_squares_that_leave_the_format_do_what_the_page_of_ops_says(
 ) -> None:
     builder = spyrec.GraphBuilder("g")
     x = builder.input("x", (2, 64), dtype)
-    builder.output(builder.norm(x, dim=[1]) if op == "norm" else builder.rms_norm(x, normalized_shape=[64]))
-    given = encode(np.full((2, 64), size), DType(dtype))
+    calls = {
+        "norm": {"dim": [1]},
+        "std": {"dim": [1]},
+        "var": {"dim": [1]},
+        "group_norm": {"num_groups": 1},
+        "rms_norm": {"normalized_shape": [64]},
+        "layer_norm": {"normalized_shape": [64]},
+    }
+    builder.output(getattr(builder, op)(x, **calls[op]))
+    given = encode(np.tile([-size, size], (2, 32)), DType(dtype))
     found = spyrec.run(spyrec.compile(builder), {"x": given}, spyrec.RunOptions(check=True))
     assert found.check is not None
     ((name, report),) = found.check.items()

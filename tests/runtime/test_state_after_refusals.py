@@ -90,6 +90,7 @@ def test_a_good_call_is_as_if_the_refused_ones_had_not_happened_or_says_what_the
             except spyrec.SpyrecError as error:
                 lost = {item.message.split('"')[1]: item for item in error.diagnostics}
                 assert lost.keys() <= {"cache"}, "only what is written in place is lost"
+                assert code == "SPY0706", "other calls were refused before a program had begun"
                 for item in lost.values():
                     assert item.code == "SPY0760"
                     assert f"of the model was refused ({code})" in item.notes[0]
@@ -109,6 +110,50 @@ def test_state_is_kept_where_a_call_ends_before_a_program_has_begun(counted: Bun
         twin(**_FIRST, **good(1))
         refused(model, "SPY0762", {**good(2), "ids": np.array([0, 1])})
         equal(model(**good(2)), twin(**good(2)))
+
+
+def writing(*, writes_again: bool = False, reads: bool = False) -> spyrec.GraphBuilder:
+    """Return a graph that writes a row of its state in place, and may write or read another one afterwards."""
+    builder = spyrec.GraphBuilder("writing")
+    rows, step = builder.input("rows", (16, _WIDTH)), builder.input("step", (1,), "int64")
+    row = builder.input("row", (1, _WIDTH))
+    written = builder.index_copy(rows, step, row, dim=0, name="written")
+    if writes_again:
+        written = builder.index_copy(written, builder.input("late", (1,), "int64"), row, dim=0)
+    builder.update(written, rows)
+    if reads:
+        builder.output(builder.index_select(written, builder.input("late", (1,), "int64"), dim=0, name="looked_up"))
+    return builder
+
+
+def test_an_input_that_is_not_converted_costs_no_state_and_is_named() -> None:
+    row = np.ones((1, _WIDTH), np.float16)
+    with spyrec.load(spyrec.compile(writing())) as model:
+        model(rows=np.zeros((16, _WIDTH), np.float16), step=np.array([3]), row=row)
+        with pytest.raises(spyrec.SpyrecError, match=r'"step": value 1099511627776 does not fit int32') as told:
+            model(step=np.array([2**40]), row=2 * row)
+        assert told.value.diagnostics[0].code == "SPY0318"
+        found = model(step=np.array([4]), row=row)["written"]
+        np.testing.assert_array_equal(found.sum(axis=1), [0, 0, 0, 64, 64, *[0] * 11])
+
+
+def test_a_row_outside_of_the_state_costs_nothing_where_nothing_was_written_before() -> None:
+    row = np.ones((1, _WIDTH), np.float16)
+    with spyrec.load(spyrec.compile(writing())) as model:
+        model(rows=np.zeros((16, _WIDTH), np.float16), step=np.array([3]), row=row)
+        refused(model, "SPY0706", {"step": np.array([16]), "row": 2 * row})
+        found = model(step=np.array([4]), row=row)["written"]
+        np.testing.assert_array_equal(found.sum(axis=1), [0, 0, 0, 64, 64, *[0] * 11])
+
+
+@pytest.mark.parametrize("way", [{"writes_again": True}, {"reads": True}])
+def test_rows_that_were_written_before_another_lies_outside_are_lost(way: dict[str, bool]) -> None:
+    row = np.ones((1, _WIDTH), np.float16)
+    with spyrec.load(spyrec.compile(writing(**way))) as model:
+        model(rows=np.zeros((16, _WIDTH), np.float16), step=np.array([3]), row=row, late=np.array([3]))
+        refused(model, "SPY0706", {"step": np.array([4]), "row": row, "late": np.array([16])})
+        with pytest.raises(spyrec.SpyrecError, match=r"refused \(SPY0706\) when it had begun to write it"):
+            model(step=np.array([4]), row=row, late=np.array([3]))
 
 
 def test_content_that_a_refused_call_gave_is_no_state(counted: Bundle) -> None:

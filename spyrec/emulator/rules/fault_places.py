@@ -11,7 +11,7 @@ from spyrec.emulator.resolve import POOL, ScheduledCall
 from spyrec.emulator.rules.superdsc import name_of
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.runtime.device import TableEntry
-from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
+from spyrec.runtime.findings import FaultPlace, LaunchRefused, RuleDiagnostic
 from spyrec.runtime.observer import unravel
 
 START = "startAddressCoreCorelet_"
@@ -21,7 +21,8 @@ class IndexOutsideTable(Exception):
     """A row number outside of a gather's table; ``found`` says which, ``place`` where but for the memory.
 
     ``emulated`` is where the index lies, ``iteration`` the round of each loop around the gather, outermost first;
-    whoever launched the program knows what the first is, and sets the second.
+    whoever launched the program knows what the first is, and sets the second.  ``stored``: the bases that operations
+    before it may have stored to, where the launch knows.
     """
 
     def __init__(self, found: Diagnostic, place: FaultPlace, emulated: int) -> None:
@@ -30,6 +31,7 @@ class IndexOutsideTable(Exception):
         self.place = place
         self.emulated = emulated
         self.iteration: tuple[int, ...] = ()
+        self.stored: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ def index_refusal(fault: IndexOutsideTable, memories: Iterable[Memory], expansio
     if known is not None:
         tensor, address, coordinate = known
         place = replace(place, tensor=tensor, address=address, device_coordinate=coordinate)
-    return SpyrecError([RuleDiagnostic.of(fault.found, place)])
+    found = [RuleDiagnostic.of(fault.found, place)]
+    return SpyrecError(found) if fault.stored is None else LaunchRefused(found, fault.stored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from spyrec.ir.opdef import (
     Array,
     Attributes,
     AxisSources,
+    Centre,
     OpDef,
     OperandSpec,
     OperandTypes,
     OpError,
     OpKind,
+    Roundings,
     register,
     rule,
 )
@@ -129,10 +131,19 @@ def _infer_group_norm(operands: OperandTypes, attributes: GroupNormAttributes) -
     return (x,)
 
 
+def _groups(x: Floats, count: int) -> Floats:
+    return x.reshape(x.shape[0], count, x.shape[1] // count, *x.shape[2:])
+
+
+def _group_means(x: Array, attributes: GroupNormAttributes) -> Floats:
+    groups = _groups(x.astype(np.float64), attributes.num_groups)
+    means = np.mean(groups, axis=tuple(range(2, groups.ndim)), keepdims=True)
+    return np.broadcast_to(means, groups.shape).reshape(x.shape)
+
+
 def _group_norm(operands: Sequence[Array | None], attributes: GroupNormAttributes) -> tuple[Array, ...]:
     x = floats(operands)
-    count = attributes.num_groups
-    groups = x.reshape(x.shape[0], count, x.shape[1] // count, *x.shape[2:])
+    groups = _groups(x, attributes.num_groups)
     normalized = _normalized(groups, tuple(range(2, groups.ndim)), attributes.eps).reshape(x.shape)
     return (normalized * _per_channel(operands, 1, 1.0) + _per_channel(operands, 2, 0.0),)
 
@@ -144,6 +155,7 @@ register(
         kind=OpKind.COMPOSITE,
         operands=(OperandSpec("input"), *_AFFINE),
         attributes=GroupNormAttributes,
+        roundings=Roundings(1.0, 0.0, Centre("its group's mean", rule(GroupNormAttributes, _group_means))),
         infer=rule(GroupNormAttributes, _infer_group_norm),
         reference=rule(GroupNormAttributes, _group_norm),
         axes=_axes_of_first,
@@ -167,6 +179,13 @@ def _infer_instance_norm(operands: OperandTypes, attributes: InstanceNormAttribu
     return (x,)
 
 
+def _channel_means(x: Array, attributes: InstanceNormAttributes) -> Floats:
+    """Return what the op itself takes the distance from: with statistics that are given, 0."""
+    numbers = x.astype(np.float64)
+    means = np.mean(numbers, axis=tuple(range(2, x.ndim)), keepdims=True)
+    return means if attributes.use_input_stats else np.zeros_like(means)
+
+
 def _instance_norm(operands: Sequence[Array | None], attributes: InstanceNormAttributes) -> tuple[Array, ...]:
     x = floats(operands)
     weight, bias = _per_channel(operands, 3, 1.0), _per_channel(operands, 4, 0.0)
@@ -188,6 +207,7 @@ register(
             *_AFFINE,
         ),
         attributes=InstanceNormAttributes,
+        roundings=Roundings(1.0, 0.0, Centre("the mean it measures", rule(InstanceNormAttributes, _channel_means))),
         infer=rule(InstanceNormAttributes, _infer_instance_norm),
         reference=rule(InstanceNormAttributes, _instance_norm),
         axes=_axes_of_first,

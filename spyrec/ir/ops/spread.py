@@ -18,12 +18,14 @@ from spyrec.ir.opdef import (
     Array,
     Attributes,
     AxisSources,
+    Centre,
     OpDef,
     OperandSpec,
     OperandTypes,
     OpError,
     OpKind,
     PieceRule,
+    Roundings,
     Sample,
     register,
     rule,
@@ -91,6 +93,14 @@ def _deviation(x: Floats, attributes: SpreadAttributes) -> Array:
     return np.sqrt(_variance(x, attributes))
 
 
+def _row_means(x: Array, attributes: SpreadAttributes) -> Floats:
+    kept = SpreadAttributes(attributes.dim, keepdim=True)
+    return np.asarray(_mean(x.astype(np.float64), kept), dtype=np.float64)
+
+
+_ROUNDINGS = Roundings(1.0, 0.0, Centre("the mean", rule(SpreadAttributes, _row_means)))
+"""Distances are those of float32, from a mean that is taken out twice; only the result is rounded to the format."""
+
 _SAMPLES: tuple[Sample, ...] = (
     ((f16(3, 70),), SpreadAttributes((1,))),
     ((f16(2, 3, 4),), SpreadAttributes((0, -1), correction=0.0, keepdim=True)),
@@ -117,6 +127,7 @@ def _define(name: str, summary: str, parts: tuple[Callable[[Floats, SpreadAttrib
             axes=rule(SpreadAttributes, _axes),
             formats=HALF_OR_SINGLE,
             result_count=len(parts),
+            roundings=_ROUNDINGS if is_alone else None,
             pieces=None if is_alone else _with_mean(name.removesuffix("_mean")),
             samples=_SAMPLES,
         )

@@ -17,6 +17,7 @@ from spyrec.ir.ops.movement import ToAttributes
 from spyrec.ir.ops.reduction import ReductionAttributes
 from spyrec.ir.ops.views import ReshapeAttributes
 from spyrec.passes.builder import NodeBuilder
+from spyrec.passes.decompose.statistics import centred
 
 Rewrite = Callable[[NodeBuilder], str]
 
@@ -47,25 +48,21 @@ def _given(builder: NodeBuilder, statistics: tuple[Operand, Operand], eps: float
     rank = builder.type_of(x).rank
     mean, variance = (_beside(builder, item, rank) for item in statistics)
     shifted = builder.emit("add", variance, builder.number(eps, DType.FLOAT32), attributes=AlphaAttributes())
-    centred = builder.emit("sub", x, mean, attributes=AlphaAttributes())
-    return builder.emit("mul", centred, builder.emit("rsqrt", shifted))
+    distances = builder.emit("sub", x, mean, attributes=AlphaAttributes())
+    return builder.emit("mul", distances, builder.emit("rsqrt", shifted))
 
 
 def _measured(builder: NodeBuilder, groups: int, eps: float) -> str:
-    """Return ``(x - mean(x)) * rsqrt(mean((x - mean(x))**2) + eps)`` over each of ``groups`` groups of channels.
-
-    The variance is that of the centred values, not a difference of two large means.
-    """
+    """Return ``(x - mean(x)) * rsqrt(mean((x - mean(x))**2) + eps)`` over each of ``groups`` groups of channels."""
     x = _wide(builder, builder.node.inputs[0])
     shape = builder.type_of(x).shape
     width = math.prod(shape[1:]) // groups
     rows = builder.emit("reshape", x, attributes=ReshapeAttributes((shape[0] * groups, width)))
     fold = ReductionAttributes((1,), keepdim=True)
-    mean = builder.emit("mean", rows, attributes=fold)
-    centred = builder.emit("sub", rows, mean, attributes=AlphaAttributes())
-    variance = builder.emit("mean", builder.emit("mul", centred, centred), attributes=fold)
+    distances = centred(builder, rows, fold)
+    variance = builder.emit("mean", builder.emit("mul", distances, distances), attributes=fold)
     shifted = builder.emit("add", variance, builder.number(eps, DType.FLOAT32), attributes=AlphaAttributes())
-    scaled = builder.emit("mul", centred, builder.emit("rsqrt", shifted))
+    scaled = builder.emit("mul", distances, builder.emit("rsqrt", shifted))
     return builder.emit("reshape", scaled, attributes=ReshapeAttributes(shape))
 
 

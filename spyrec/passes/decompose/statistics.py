@@ -64,6 +64,17 @@ def _is_any(op: str) -> Rewrite:
     return rewrite
 
 
+def centred(builder: NodeBuilder, x: str, fold: ReductionAttributes) -> str:
+    """Return ``d - mean(d)``, where ``d = x - mean(x)``, of a float32 value.
+
+    The mean is rounded, which of numbers far from 0 may be as much as their distances: what is left of it in the
+    differences is taken out with their own mean.  The variance is that of the result, no difference of two large means.
+    """
+    for _ in range(2):
+        x = builder.emit("sub", x, builder.emit("mean", x, attributes=fold), attributes=AlphaAttributes())
+    return x
+
+
 def _variance(builder: NodeBuilder) -> str:
     """``--> sum((x - mean(x))**2) / (count - correction)`` in float32."""
     (operand,) = builder.node.inputs
@@ -71,10 +82,8 @@ def _variance(builder: NodeBuilder) -> str:
     assert isinstance(attributes, SpreadAttributes)
     shape = builder.type_of(operand).shape
     fold = ReductionAttributes(normalize_dims(attributes.dim, len(shape)), keepdim=True)
-    x = _converted(builder, operand, DType.FLOAT32)
-    mean = builder.emit("mean", x, attributes=fold)
-    centred = builder.emit("sub", x, mean, attributes=AlphaAttributes())
-    total = builder.emit("sum", builder.emit("mul", centred, centred), attributes=fold)
+    distances = centred(builder, _converted(builder, operand, DType.FLOAT32), fold)
+    total = builder.emit("sum", builder.emit("mul", distances, distances), attributes=fold)
     divisor = attributes.divisor(shape)
     if divisor:
         return builder.emit("mul", total, builder.number(1.0 / divisor, DType.FLOAT32))
