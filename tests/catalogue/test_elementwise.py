@@ -313,6 +313,13 @@ WHOLE: list[tuple[str, list[object], dict[str, object], object, str]] = [
     ("logical_xor", [INTS, BOOLS], {}, [bool(x) != bool(y) for x, y in zip(INTS, BOOLS)], "bool"),
     ("logical_and", [INTS, BOOLS], {}, [bool(x) and bool(y) for x, y in zip(INTS, BOOLS)], "bool"),
     ("logical_not", [INTS], {}, [not x for x in INTS], "bool"),
+    # joined tensors have their common dtype (PyTorch)
+    ("cat", [INTS, BOOLS], {}, np.concatenate([INTS, BOOLS]), "int64"),
+    ("cat", [OCTETS, INTS], {}, np.concatenate([OCTETS, INTS]), "int64"),
+    ("cat", [OCTETS, np.array([200], np.uint8)], {}, [*map(int, OCTETS), 200], "int16"),
+    ("cat", [BOOLS, np.array([0.5, 2], np.float16)], {}, [*map(float, BOOLS), 0.5, 2.0], "float16"),
+    ("cat", [np.array([0.5], np.float16), np.zeros(0, np.int64)], {}, [0.5], "float16"),
+    ("stack", [np.array([3, 4]), np.array([0.5, 2], np.float32)], {"dim": 1}, [[3, 0.5], [4, 2]], "float32"),
     ("masked_fill", [INTS, BOOLS, 7], {}, np.where(BOOLS, 7, INTS), "int64"),
     ("masked_fill", [BOOLS, BOOLS, False], {}, np.zeros(8, np.bool_), "bool"),
     ("masked_fill", [HALVES, BOOLS, "-inf"], {}, np.where(BOOLS, -np.inf, HALVES), "float16"),
