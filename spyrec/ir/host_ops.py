@@ -51,7 +51,7 @@ def host_reason(
     if definition.kind is OpKind.HOST:
         return "the device has no form of it"
     if definition.kind in _MOVERS:
-        return None
+        return None if definition.host_when is None else definition.host_when(operands, attributes)
     if definition.kind is OpKind.CAST:
         (source,), (target,) = types, results
         is_known = source.dtype is target.dtype or (source.dtype, target.dtype) in _DEVICE_CASTS

@@ -151,7 +151,7 @@ def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping
 
     It is that of the float among its tensors, and where there is none, what PyTorch makes of the numbers beside them:
     float32 of a number with a point, the widest integer of a whole one, bool of true and false.  Without any tensor it
-    is float16, or bool.
+    is float16, or bool.  A number that fills places of the first operand has its dtype, where that holds it.
     """
     dtypes = [
         values[operand].type.dtype
@@ -159,6 +159,8 @@ def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping
         if isinstance(operand, str) and not definition.operand_spec(index).is_condition
     ]
     numbers = [operand.value for operand in operands if isinstance(operand, Scalar)]
+    if _fills(definition, operands) and all(fits(number, dtypes[0]) for number in numbers):
+        return dtypes[0]
     found = next((dtype for dtype in dtypes if dtype.is_float), None)
     if found is not None:
         return found
@@ -171,6 +173,13 @@ def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping
     if whole:
         return widest_integer(whole)
     return DType.BOOL if are_bools else DType.INT64
+
+
+def _fills(definition: OpDef, operands: Sequence[Operand]) -> bool:
+    """Whether the first operand is a tensor, and all numbers take places among its own."""
+    places = [index for index, operand in enumerate(operands) if isinstance(operand, Scalar)]
+    is_tensor = bool(operands) and isinstance(operands[0], str)
+    return bool(places) and is_tensor and all(definition.operand_spec(index).is_fill for index in places)
 
 
 def _number_type(operand: Scalar, index: int, dtype: DType) -> TensorType:

@@ -88,6 +88,7 @@ class OperandSpec:
 
     ``is_variadic`` is legal on the last one only: it takes one or more remaining operands.  ``accepts_number``: a
     number may stand here instead of a tensor.  ``is_condition``: it does not tell the dtype of the numbers beside it.
+    ``is_fill``: a number here takes a place among those of the first operand, and its dtype where it is one of these.
     """
 
     name: str
@@ -95,6 +96,7 @@ class OperandSpec:
     is_variadic: bool = False
     accepts_number: bool = False
     is_condition: bool = False
+    is_fill: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.hardware.dtypes import DType
-from spyrec.ir.numbers import fits, misfit
+from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
 from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError
 from spyrec.ir.types import TensorType
 
@@ -156,6 +156,21 @@ def require_same_dtype(operands: OperandTypes) -> DType:
         if operand.dtype is not first.dtype:
             raise _conflict(first.dtype, operand.dtype, index)
     return first.dtype
+
+
+def joined_dtype(operands: OperandTypes) -> DType:
+    """Return the dtype of operands that are joined: the one they have, any dtype, or the common one (PyTorch).
+
+    Errors: SPY0203 two float dtypes, or an 8-bit float and another dtype.
+    """
+    dtypes = {operand.dtype for _, operand in present(operands)}
+    return common_dtype(operands) if dtypes <= HOST_DTYPES else require_same_dtype(operands)
+
+
+def joined_on_host(operands: OperandTypes, _: Attributes) -> str | None:
+    """Return why the host joins operands of several dtypes."""
+    dtypes = list(dict.fromkeys(operand.dtype.value for _, operand in present(operands)))
+    return None if len(dtypes) == 1 else f"{' and '.join(dtypes)} are joined"
 
 
 def require_rank(operand: TensorType, ranks: tuple[int, ...], index: int) -> None:

@@ -153,7 +153,11 @@ def _fill(operands: Sequence[Array | None], attributes: DimAttributes) -> tuple[
 define_on_host(
     "index_fill",
     "input with one number in the places along dim that the index names",
-    (OperandSpec("input"), OperandSpec("index", is_condition=True), OperandSpec("value", accepts_number=True)),
+    (
+        OperandSpec("input"),
+        OperandSpec("index", is_condition=True),
+        OperandSpec("value", accepts_number=True, is_fill=True),
+    ),
     HostRules(rule(DimAttributes, _infer_fill), rule(DimAttributes, _fill), axes_of_input),
     (
         ((f16(100, 3), i64(5), f16()), DimAttributes(0)),

@@ -39,7 +39,11 @@ def _fill(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
 define_pointwise(
     "masked_fill",
     "value where the mask holds, input elsewhere",
-    (OperandSpec("input"), OperandSpec("mask", is_condition=True), OperandSpec("value", accepts_number=True)),
+    (
+        OperandSpec("input"),
+        OperandSpec("mask", is_condition=True),
+        OperandSpec("value", accepts_number=True, is_fill=True),
+    ),
     PointwiseRules(_infer_fill, _fill, HALF),
     (
         ((f16(3, 5), boolean(3, 5), f16()), NO_ATTRIBUTES),

@@ -24,7 +24,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import array, present, require_same_dtype, tensor
+from spyrec.ir.operands import array, joined_dtype, joined_on_host, present, tensor
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes, normalize_dim, show
 from spyrec.ir.types import TensorType
@@ -82,7 +82,7 @@ def _joined(operands: OperandTypes) -> list[tuple[int, TensorType]]:
 
 
 def _infer_cat(operands: OperandTypes, attributes: JoinAttributes) -> tuple[TensorType, ...]:
-    dtype = require_same_dtype(operands)
+    dtype = joined_dtype(operands)
     joined = _joined(operands)
     first = joined[0][1]
     if first.rank == 0:
@@ -125,6 +125,7 @@ register(
         reference=rule(JoinAttributes, _cat),
         axes=rule(JoinAttributes, _cat_axes),
         formats=ANY_FORMAT,
+        host_when=joined_on_host,
         samples=(
             ((f16(3, 5), f16(2, 5)), JoinAttributes()),
             ((f16(3, 5), f16(3, 70), f16(3, 1)), JoinAttributes(-1)),
@@ -136,7 +137,7 @@ register(
 
 def _infer_stack(operands: OperandTypes, attributes: JoinAttributes) -> tuple[TensorType, ...]:
     first = tensor(operands)
-    dtype = require_same_dtype(operands)
+    dtype = joined_dtype(operands)
     dim = normalize_dim(attributes.dim, first.rank + 1)
     for index, operand in present(operands):
         if operand.shape != first.shape:
@@ -166,6 +167,7 @@ register(
         reference=rule(JoinAttributes, _stack),
         axes=rule(JoinAttributes, _stack_axes),
         formats=ANY_FORMAT,
+        host_when=joined_on_host,
         samples=(((f16(3, 5), f16(3, 5)), JoinAttributes(-1)), ((f16(), f16(), f16()), JoinAttributes())),
     )
 )

@@ -110,7 +110,11 @@ _GRID = (OperandSpec("input"), OperandSpec("index"), OperandSpec("src"))
 define_on_host(
     "scatter",
     "result[index[i][j]][j] = src[i][j] for dim 0; src may be a number; of a place named twice the later stays",
-    (OperandSpec("input"), OperandSpec("index", is_condition=True), OperandSpec("src", accepts_number=True)),
+    (
+        OperandSpec("input"),
+        OperandSpec("index", is_condition=True),
+        OperandSpec("src", accepts_number=True, is_fill=True),
+    ),
     HostRules(rule(ScatterAttributes, _infer_scatter), rule(ScatterAttributes, _scatter), axes_of_input),
     (
         ((f16(100, 3), i64(5, 2), f16(6, 3)), ScatterAttributes(0)),
