@@ -39,7 +39,7 @@ def _operation_to_json(operation: OperationStats) -> dict[str, object]:
         "lx_peak_bytes": operation.lx_peak_bytes,
         "flops": operation.flops,
         "simulated_us": operation.simulated_us,
-        "simulated_us_uncertainty": None if operation.roofline is None else operation.roofline.uncertainty,
+        "simulated_us_uncertainty": operation.simulated_us_uncertainty,
     }
 
 

@@ -118,4 +118,4 @@ def test_a_call_of_a_loaded_bundle_finds_nothing_out_again() -> None:
         thread = threading.Thread(target=lambda: calls.append(counted(lambda: model(x=ones, y=ones))))
         thread.start()
         thread.join()
-    assert calls[0] <= 1150
+    assert calls[0] <= 1180  # 20 of them note what state a launch may write, so that a refusal keeps the rest

@@ -10,8 +10,8 @@ from spyrec import CompileOptions, RunOptions
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.superdsc_writer import to_bytes
-from spyrec.front import emit, schedule
-from spyrec.hardware.target import PROFILES, STICK_BYTES, Target
+from spyrec.front import checked_profile, emit, schedule
+from spyrec.hardware.target import STICK_BYTES, Target
 from spyrec.ir.kernel import KernelGraph
 from spyrec.options import RunResult
 from spyrec.passes.planning.traffic import plan_figures
@@ -75,6 +75,6 @@ def run_planned(
     """Compile and run a graph."""
     chosen = options or CompileOptions()
     graph = planned(data, chosen)
-    figures = plan_figures(graph, chosen.target, PROFILES[chosen.profile])
+    figures = plan_figures(graph, chosen.target, checked_profile(chosen))
     result = spyrec.run(emit(graph, chosen), arrays, run or RunOptions())
     return PlannedRun(graph, result, figures.hbm_read_bytes + figures.hbm_write_bytes, figures.lower_bound_bytes)

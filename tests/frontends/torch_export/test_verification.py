@@ -77,7 +77,7 @@ def test_a_wrong_import_is_found_and_its_module_named(program: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_mask_that_is_returned_is_ok(dtype: ImportDType, tmp_path: Path) -> None:
-    class Masked(torch.nn.Module):
+    class Masked(torch.nn.Module):  # pyright: ignore[reportUntypedBaseClass] -- torch has no types
         def forward(self, x: torch.Tensor, keep: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             mask = torch.where(keep, 0.0, torch.finfo(torch.float32).min)
             return mask, x + mask  # the second is computed on the device
