@@ -25,6 +25,7 @@ NEEDS = {
     "catalogue/test_against_torch.py": ("torch", "torch"),
     "catalogue/test_signatures_against_torch.py": ("torch", "torch"),
     "conformance/test_torch.py": ("torch", "torch"),
+    "frontends/torch_export/test_export_variants.py": ("torch", "torch"),
     "frontends/torch_export/test_foreign_operations.py": ("torch", "torch"),
     "frontends/torch_export/test_keep_ops.py": ("torch", "torch"),
     "frontends/torch_export/test_models.py": ("torch", "torch"),

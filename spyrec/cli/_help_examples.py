@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 HELP_EXAMPLES: dict[str, str] = {
+    "calibrate": "spyrec calibrate measured.csv -o card.json",
     "check": "spyrec check add_mul.bundle",
     "codegen": "spyrec codegen opspecs.json -o add.bundle",
     "compile": "spyrec compile graph.json -o add_mul.bundle",

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._paths import OutputPath
 
 
 @click.command(name="calibrate")
 @click.argument("measurements", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "output", required=True, type=click.Path(path_type=Path), help="The profile file to write.")
+@click.option("-o", "output", required=True, type=OutputPath(), help="The profile file to write.")
 @click.option("--name", help="The profile's name; that of the file to write without one.")
 @click.option("--force", is_flag=True, help="Replace a file of somebody else.")
 def command(*, measurements: Path, output: Path, name: str | None, force: bool) -> int:

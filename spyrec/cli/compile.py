@@ -84,12 +84,12 @@ _SHOWN_DIFFERENCES = 20
 @click.option("--time-passes", is_flag=True, help="Print the seconds of each pass to stderr.")
 @click.option(
     "--golden",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputPath(),  # --update-golden writes it
     help="Compare with this bundle as diff does.",
 )
 @click.option("--update-golden", is_flag=True, help="Make the golden bundle what is compiled, and say what changed.")
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
-@click.option("--crash-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where a reproducer is written.")
+@click.option("--crash-dir", type=OutputPath(), metavar="DIR", help="Where a reproducer is written.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
     graph: Path,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._paths import OutputPath
 from spyrec.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ _ALL = "all"
 @click.option("--print-after", metavar="PASS|all", help="Print the graph after this pass.")
 @click.option("--time-passes", is_flag=True, help="Print the seconds of each pass to stderr as it ends.")
 @click.option("--part", type=click.IntRange(min=1), help="Of a graph with steps of the host, the part to take.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the text here, not to stdout.")
+@click.option("-o", "--output", type=OutputPath(), help="Write the text here, not to stdout.")
 @click.option("--force", is_flag=True, help="Replace a file that is no text of spyrec's.")
-@click.option("--crash-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where a reproducer is written.")
+@click.option("--crash-dir", type=OutputPath(), metavar="DIR", help="Where a reproducer is written.")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
     path: Path,

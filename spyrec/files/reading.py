@@ -58,9 +58,17 @@ def read_up_to(stream: BinaryIO, limit_bytes: int) -> bytes:
     """Return the content, or a little more of it than the limit; memory is taken for what is there."""
     chunks: list[bytes] = []
     read_bytes = 0
-    # room for a whole chunk costs more than a small file does; a pipe says that it has no bytes
-    ahead = min(max(os.fstat(stream.fileno()).st_size + 1, io.DEFAULT_BUFFER_SIZE), CHUNK_BYTES)
+    ahead = _bytes_ahead(stream)
     while read_bytes <= limit_bytes and (chunk := stream.read(ahead)):
         chunks.append(chunk)
         read_bytes += len(chunk)
     return b"".join(chunks)
+
+
+def _bytes_ahead(stream: BinaryIO) -> int:
+    """Return how much to read at a time: room for a whole chunk costs more than a small file does."""
+    try:
+        size_bytes = os.fstat(stream.fileno()).st_size  # a pipe says that it has no bytes
+    except io.UnsupportedOperation:  # a stream in memory
+        return CHUNK_BYTES
+    return min(max(size_bytes + 1, io.DEFAULT_BUFFER_SIZE), CHUNK_BYTES)

@@ -21,6 +21,7 @@ from spyrec.cli._completions import declared_verbs, script
 from spyrec.cli._help_examples import HELP_EXAMPLES
 from spyrec.passes.pipelines import COMPILE
 from tests.support.graphs import graph_data, node, tensor
+from tests.support.measured import listed, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = {verb.name: verb for verb in declared_verbs()}
@@ -129,6 +130,11 @@ def test_the_example_of_a_verb_works(verb: str, workspace: Path, capsys: pytest.
     assert arguments[0] == verb
     if "add_mul.bundle" in arguments and verb != "compile":
         assert main(shlex.split(HELP_EXAMPLES["compile"])[1:]) == 0
+    if verb == "calibrate":  # a fit wants hundreds of measurements, and a minute
+        listed(workspace, rows())
+        assert main(arguments) == 1
+        assert "SPY0789" in capsys.readouterr().err
+        return
     if verb == "import":
         _write_model(workspace / "model.onnx")
     assert main(arguments) == 0

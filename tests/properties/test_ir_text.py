@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.diagnostics import SpyrecError
+from spyrec.hardware.target import CALIBRATED
 from spyrec.ir.graph import Graph
 from spyrec.ir.reader import read_graph_data
 from spyrec.ir.text import print_ir, read_ir
@@ -167,7 +168,7 @@ def test_every_clause_of_the_form_is_printed_and_read_back(tmp_path: Path) -> No
     graphs += [(read_graph_data(RelayoutGraph(seed).data()), False) for seed in range(6)]
     for graph, has_windows in graphs:
         take(Stage(graph, frozenset(), graph))
-        options = PipelineOptions(has_windows=has_windows)
+        options = PipelineOptions(has_windows=has_windows, profile=CALIBRATED)  # under which shuffles pay
         for stage in device_stages(graph, options):
             try:
                 run_pipeline(stage.source, options, DriverOptions(observe=lambda record: take(record.stage)))

@@ -184,7 +184,8 @@ def test_tensors_and_plan_may_be_dropped_right_after_the_launch() -> None:
 @pytest.mark.parametrize("symbolic_args", [True, False])
 def test_the_pool_of_a_launch_is_given_back_behind_it(symbolic_args: bool) -> None:
     data, inputs = looped_graph(6)
-    bundle = spyrec.compile(data, CompileOptions(symbolic_args=symbolic_args, loops=Loops.UNROLL))
+    options = CompileOptions(symbolic_args=symbolic_args, loops=Loops.UNROLL, profile="calibrated")
+    bundle = spyrec.compile(data, options)
     assert bundle.manifest.pool_bytes > 0
     with tidy(emulated()) as device:
         plan = ExecutionPlan(bundle)
