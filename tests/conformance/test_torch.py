@@ -220,7 +220,7 @@ WITHOUT_ORACLE: dict[str, str] = {
 """Ops that are compared elsewhere, and why not here."""
 
 CALLS_WITHOUT_ORACLE: dict[str, str] = {
-    "clamp-6": "PyTorch takes two numbers or two tensors, not one of each",
+    "clamp-7": "PyTorch takes two numbers or two tensors, not one of each",
     "col2im-0": "PyTorch has it under another name: catalogue/test_against_torch.py",
     "col2im-1": "PyTorch has it under another name: catalogue/test_against_torch.py",
     "embedding_bag-1": "PyTorch takes no ends of bags beside rows of them",
