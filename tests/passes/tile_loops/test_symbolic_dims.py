@@ -83,7 +83,7 @@ def test_the_manifest_keeps_what_a_run_may_choose(tmp_path: object) -> None:
     [
         ({"a": (1001, 256), "b": (1001, 256)}, "S (1 to 1000)"),
         ({"a": (10, 255), "b": (10, 256)}, "[S (1 to 1000), 256]"),
-        ({"a": (10, 256), "b": (11, 256)}, 'dim "S" has 10 elements in run input "a" and 11 in "b"'),
+        ({"a": (10, 256), "b": (11, 256)}, 'dim "S" has 10 elements in run input "a" and 11 in run input "b"'),
         ({"a": (10,), "b": (10, 256)}, "S (1 to 1000)"),
     ],
 )
