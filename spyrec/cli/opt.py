@@ -138,17 +138,15 @@ def _read(path: Path, part: int | None) -> _Work:
 
 def _content(path: Path, name: str) -> bytes:
     """Return what a file, a pipe or standard input holds.  Errors: SPY0104, SPY0138."""
-    import sys
-
     from spyrec.diagnostics import Location, refuse
     from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES
-    from spyrec.files.reading import read_at_most, read_up_to
+    from spyrec.files.reading import read_at_most
 
     try:
-        found = read_up_to(sys.stdin.buffer, MAX_TEXT_BYTES) if str(path) == "-" else read_at_most(path, MAX_TEXT_BYTES)
+        found = read_at_most(path, MAX_TEXT_BYTES)
     except OSError as error:
         raise refuse("SPY0138", f"the file cannot be read: {error.strerror}", Location(name)) from None
-    if found is None or len(found) > MAX_TEXT_BYTES:
+    if found is None:
         raise refuse("SPY0104", f"the file has more than {MAX_TEXT_BYTES} bytes", Location(name))
     return found
 

@@ -18,6 +18,7 @@ from spyrec.diagnostics import Location
 from spyrec.diagnostics.excerpt import WIDTH, excerpt_of
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.diagnostics.source_text import SourceText
+from tests.support.json_pointers import pointers_of
 
 LEAVES = st.one_of(st.integers(), st.booleans(), st.none(), st.text(max_size=80), st.floats(allow_nan=False))
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
@@ -25,21 +26,10 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 )
 
 
-def pointers(value: JsonValue, pointer: str = "") -> list[tuple[str, JsonValue]]:
-    found = [(pointer, value)]
-    if isinstance(value, dict):
-        for key, item in value.items():
-            found += pointers(item, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            found += pointers(item, f"{pointer}/{number}")
-    return found
-
-
 @given(VALUES, st.sampled_from([None, 1, 4]))
 def test_the_mark_stands_below_the_value_and_every_line_fits(value: JsonValue, indent: int | None) -> None:
     source = SourceText(json.dumps(value, indent=indent), "x.json")
-    for pointer, item in pointers(value):
+    for pointer, item in pointers_of(value):
         excerpt = Location("x.json", pointer, source=source).excerpt()
         assert excerpt is not None
         line, mark = excerpt.lines()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spyrec.diagnostics import Location, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import MAX_NESTING, SourceText
+from tests.support.json_pointers import pointers_of
 
 TEXT = """{
   "a/b": [10, {"~": "x\\"}"},
@@ -31,17 +32,6 @@ json_values = st.recursive(
     ),
     max_leaves=12,
 )
-
-
-def pointers_of(data: JsonValue, pointer: str = "") -> list[tuple[str, JsonValue]]:
-    found = [(pointer, data)]
-    if isinstance(data, dict):
-        for key, value in data.items():
-            found += pointers_of(value, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
-    elif isinstance(data, list):
-        for index, value in enumerate(data):
-            found += pointers_of(value, f"{pointer}/{index}")
-    return found
 
 
 @pytest.mark.parametrize(
