@@ -104,10 +104,11 @@ class Launch:
         self._away: Integers = self._tracer.no_movement()
         self._dispatched = [0] * len(self._units)
         self._has_loops = any(isinstance(item, UnitLoop) for item in units)
-        self._driven = np.array([self._has_loops and is_drivable(unit) for unit in self._units], bool)
+        self._driven = np.array([is_drivable(unit) for unit in self._units], bool)
         self._joins = np.array([self._has_loops and unit.executable.joins for unit in self._units], bool)
         self._joined: dict[tuple[int, int], tuple[Integers, JoinedCalls | None]] = {}
         self._calls: list[BoundCalls | None] = [None] * len(self._units)
+        self._is_straight = not self._has_loops
         self._threads = self._units[0].members[0].setting.threads if self._units else Threads(1)
         self._table: DispatchTable | None = None
         self._traces: dict[tuple[int, int], Trace] = {}
@@ -181,19 +182,30 @@ class Launch:
         """Execute the dispatches of a trace."""
         self.counters.executions[: len(trace.counts)] += trace.counts
         moved = trace.moved + outer[trace.units]
-        if not self._has_loops:
+        if self._is_straight:
             for number, shift in zip(trace.numbers, moved, strict=True):
                 self.dispatch(number, shift)
+            self._is_straight = not (self._has_loops or self._is_worth_sharing())
             return
         driven = self._driven[trace.units]
+        fewest = _WORTH_DRIVING if self._has_loops else 2  # what is shared is worth the driver at once
         for first, past in pairwise(self._bounds(trace.units, driven)):
             if self._join(trace.units[first:past], moved[first:past]):
                 continue
-            if past - first >= _WORTH_DRIVING and driven[first]:
+            if past - first >= fewest and driven[first]:
                 self._drive(trace.units[first:past], moved[first:past])
             else:
                 for number, shift in zip(trace.numbers[first:past], moved[first:past], strict=True):
                     self.dispatch(number, shift)
+
+    def _is_worth_sharing(self) -> bool:
+        """Whether threads that stay together over all units of a launch without loops do it sooner.
+
+        Steps of some hundred thousand elements are too short to wake a thread for each, but not for threads that are
+        at work; what is told here takes effect from the next launch on, when all units are bound.
+        """
+        steps = [step for calls in self._calls if calls is not None for step in calls.steps if step.is_shared]
+        return len(steps) >= 2 and self._threads.shares(2, sum(step.elements for step in steps))
 
     def _bounds(self, units: Integers, driven: Flags) -> list[int]:
         """Return where stretches of dispatches begin, and the end: those that the driver takes, and those of one unit

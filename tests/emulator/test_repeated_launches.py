@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,9 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import spyrec
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator import device as emulated
 from spyrec.emulator.device import EmulatedDevice
+from spyrec.emulator.dispatch_table import DispatchTable
 from spyrec.emulator.launch import Launch
 from spyrec.emulator.units import units_of
 from tests.emulator.loop_programs import LoopProgram, Words, launched
@@ -150,3 +153,25 @@ def test_a_program_that_is_launched_elsewhere_is_prepared_once(monkeypatch: pyte
         assert len(prepared) == 1
         compared += 1
     assert compared >= 20
+
+
+def test_threads_stay_together_from_the_second_launch_on_and_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = spyrec.GraphBuilder("feed_forward")
+    x, up, down = builder.input("x", (197, 768)), builder.input("up", (768, 512)), builder.input("down", (512, 768))
+    hidden = builder.gelu(builder.layer_norm(x, normalized_shape=[768]) @ up)
+    builder.output(builder.softmax(x + hidden @ down, -1))
+    bundle, random = spyrec.compile(builder), np.random.default_rng(3)
+    driven: list[int] = []
+    drive = DispatchTable.run
+    monkeypatch.setattr(DispatchTable, "run", lambda *given: (driven.append(len(given[1])), drive(*given)))
+    with spyrec.load(bundle) as model:
+        for launch in range(3):
+            given = {name: random.normal(0, 0.1, size).astype(np.float16)
+                     for name, size in (("x", (197, 768)), ("up", (768, 512)), ("down", (512, 768)))}  # fmt: skip
+            found = model(**given)
+            before = len(driven)
+            assert (before > 0) == (launch > 0 and len(os.sched_getaffinity(0)) > 1)
+            expected = spyrec.run(bundle, given).outputs  # of a device of its own, launched once
+            assert len(driven) == before
+            assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    assert all(count >= 2 for count in driven)
