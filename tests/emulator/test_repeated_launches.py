@@ -16,7 +16,9 @@ from spyrec.emulator import device as emulated
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.dispatch_table import DispatchTable
 from spyrec.emulator.launch import Launch
+from spyrec.emulator.operations.bound_calls import KernelStep
 from spyrec.emulator.units import units_of
+from spyrec.runtime.threads import Threads
 from tests.emulator.loop_programs import LoopProgram, Words, launched
 from tests.emulator.test_fusion import Bytes, Chain, Step
 from tests.emulator.test_loops import random_program, random_words
@@ -69,6 +71,21 @@ def test_launches_at_two_places_by_turns_compute_each_place() -> None:
     for place in (0, 1, 1, 0, 1):
         machine.clear(place)
         assert machine.run(place) == expected[place]
+
+
+def test_the_driver_of_repeated_launches_finds_each_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = TwoPlaces()
+    expected = [machine.expected(place) for place in (0, 1)]
+    machine.program = replace(machine.loaded, units=units_of(machine.loaded.schedule, machine.loaded.planned))
+    monkeypatch.setattr(KernelStep, "is_shared", property(lambda step: step.tasks >= 2))
+    monkeypatch.setattr(Threads, "shares", lambda threads, tasks, elements: threads.count > 1)
+    driven: list[list[int]] = []
+    drive = DispatchTable.run
+    monkeypatch.setattr(DispatchTable, "run", lambda *given: (driven.append(given[1].tolist()), drive(*given)))
+    for place in (0, 1, 1, 0, 1):
+        machine.clear(place)
+        assert machine.run(place) == expected[place]
+    assert driven == [[0, 1, 2, 3]] * (4 if (os.cpu_count() or 1) > 1 else 0)
 
 
 def test_every_launch_of_the_same_counts_itself_alone() -> None:
@@ -170,7 +187,7 @@ def test_threads_stay_together_from_the_second_launch_on_and_change_no_bit(monke
                      for name, size in (("x", (197, 768)), ("up", (768, 512)), ("down", (512, 768)))}  # fmt: skip
             found = model(**given)
             before = len(driven)
-            assert (before > 0) == (launch > 0 and len(os.sched_getaffinity(0)) > 1)
+            assert (before > 0) == (launch > 0 and (os.cpu_count() or 1) > 1)
             expected = spyrec.run(bundle, given).outputs  # of a device of its own, launched once
             assert len(driven) == before
             assert all(np.array_equal(found[name], expected[name]) for name in expected)
