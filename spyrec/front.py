@@ -422,8 +422,10 @@ class OpenedBundle:
         options = self.options
         if options.bisect:
             return self._bisected(inputs)
-        is_tiled = self.prepared.is_launched_in_tiles(inputs)
-        if is_tiled and (options.only is not None or options.compare is not None):
+        is_limited = options.only is not None or options.compare is not None
+        # only these ask before the run, which finds it out for itself
+        is_tiled = (is_limited or options.trace is not None) and self.prepared.is_launched_in_tiles(inputs)
+        if is_tiled and is_limited:
             name = "compare" if options.only is None else "only"
             hint = f"run without {name}, or on inputs of the compiled shapes"
             raise refuse("SPY0771", f"{name} is for runs that are not launched in tiles", hint=hint)
@@ -696,20 +698,27 @@ def refuse_uncheckable(bundle: Bundle) -> None:
 
 def _stats(record: RunRecord, profile: str) -> RunStats:
     operations = record.operations
-    times = [item.simulated_us for item in operations]
+    read_bytes = write_bytes = core_read_bytes = flops = 0
+    simulated_us: float | None = 0
+    parts: list[tuple[float, float | None]] = []
+    for item in operations:  # one loop: a call of a loaded model is a few hundred microseconds, its totals are in it
+        read_bytes += item.hbm_read_bytes
+        write_bytes += item.hbm_write_bytes
+        core_read_bytes += item.hbm_core_read_bytes
+        flops += item.flops
+        time_us = item.simulated_us
+        simulated_us = None if time_us is None or simulated_us is None else simulated_us + time_us
+        if time_us is not None and item.roofline is not None:
+            parts.append((time_us, item.roofline.uncertainty))
     total = TotalStats(
-        hbm_read_bytes=sum(item.hbm_read_bytes for item in operations),
-        hbm_write_bytes=sum(item.hbm_write_bytes for item in operations),
-        hbm_core_read_bytes=sum(item.hbm_core_read_bytes for item in operations),
+        hbm_read_bytes=read_bytes,
+        hbm_write_bytes=write_bytes,
+        hbm_core_read_bytes=core_read_bytes,
         dma_h2d_bytes=record.dma_h2d_bytes,
         dma_d2h_bytes=record.dma_d2h_bytes,
         lx_peak_bytes=record.lx_peak_bytes,
-        flops=sum(item.flops for item in operations),
-        simulated_us=None if None in times else sum(time for time in times if time is not None),
-        simulated_us_uncertainty=total_uncertainty(
-            (item.simulated_us, item.roofline.uncertainty)
-            for item in operations
-            if item.simulated_us is not None and item.roofline is not None
-        ),
+        flops=flops,
+        simulated_us=simulated_us,
+        simulated_us_uncertainty=total_uncertainty(parts),
     )
     return RunStats(total, operations, profile)

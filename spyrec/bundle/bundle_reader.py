@@ -23,7 +23,7 @@ from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.dynamic_sizes import with_named_sizes
 from spyrec.bundle.entry_directory import SharedConstants, entry_file, is_entries_directory
 from spyrec.bundle.foreign import manifest_of_table
-from spyrec.bundle.image_table import ImageTable, table_of
+from spyrec.bundle.image_table import ImageTable, ImageTables
 from spyrec.bundle.json_cursor import attempt
 from spyrec.bundle.known_texts import READ_SUPERDSCS, AlikeTexts
 from spyrec.bundle.launch_artifacts import LaunchArtifacts, steps_by_program
@@ -188,11 +188,12 @@ def _read_artifacts(
     """Read the launch artefacts that the manifest lists, by directory of their program."""
     programs, manifest = content
     steps = steps_by_program(manifest)
+    tables = ImageTables(manifest)
     artifacts: dict[str, LaunchArtifact] = {}
     for program in () if sink.errors else programs:
         if program.path(f"{CODE_DIRECTORY}/{PLAN_FILE}") not in listed:
             continue
-        wanted = table_of(program, manifest, steps[program.directory])
+        wanted = tables.of(program, steps[program.directory])
         artifact = attempt(sink, lambda program=program, wanted=wanted: _read_artifact(files, program, wanted, sink))
         if artifact is not None:
             artifacts[program.directory] = artifact

@@ -18,7 +18,7 @@ from spyrec.bundle.json_members import FLAG, TEXT, Member, Members, read_members
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep
 from spyrec.bundle.program import ARGUMENT_PARAMETER, is_value_parameter
 from spyrec.bundle.superdsc_operands import read_format
-from spyrec.bundle.tile_contract import TileContract, strided_places
+from spyrec.bundle.tile_contract import TileContract, programs_beside, strided_places
 from spyrec.bundle.validate import POOL_PARAMETER
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
@@ -82,21 +82,32 @@ def baked_base(argument: Argument, index: int, step: PlanStep, *, is_only: bool)
     return (index + (1 if step.pool_bytes else 0)) * SEGMENT_BYTES
 
 
-def table_of(program: DeviceProgram, manifest: Manifest, step: PlanStep) -> ImageTable:
-    """Return the table of one step of a plan, whose program was checked against the manifest."""
-    arguments = {item.name: item for item in manifest.arguments}
-    is_only = len(manifest.plan) == 1 and step in manifest.plan
-    listed = [
-        ImageArgument(
-            name, arguments[name].device_size, arguments[name].device_dtype,
-            baked_base(arguments[name], index, step, is_only=is_only), is_read=False, is_written=False,
-        )
-        for index, name in enumerate(step.arguments)
-    ]  # fmt: skip
-    maxima = {**step.values, **{name: item.max_trips for name, item in step.trip_counts.items()}}
-    table = completed(program, ImageTable(tuple(listed), step.pool_bytes, maxima, ()))
-    more = stride_words(step.program, manifest.tile_contracts.values(), table.arguments)
-    return replace(table, words=(*table.words, *more))
+class ImageTables:
+    """The tables of the programs of a manifest, which is looked through once for all of them."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._arguments = {item.name: item for item in manifest.arguments}
+        self._contracts: dict[str, list[TileContract]] = {}
+        for contract in manifest.tile_contracts.values():
+            for program in {contract.program: None, **dict.fromkeys(programs_beside(contract))}:
+                self._contracts.setdefault(program, []).append(contract)
+
+    def of(self, program: DeviceProgram, step: PlanStep) -> ImageTable:
+        """Return the table of one step of the plan, whose program was checked against the manifest."""
+        is_only = len(self._manifest.plan) == 1 and step in self._manifest.plan
+        arguments = [self._arguments[name] for name in step.arguments]
+        listed = [
+            ImageArgument(
+                item.name, item.device_size, item.device_dtype,
+                baked_base(item, index, step, is_only=is_only), is_read=False, is_written=False,
+            )
+            for index, item in enumerate(arguments)
+        ]  # fmt: skip
+        maxima = {**step.values, **{name: item.max_trips for name, item in step.trip_counts.items()}}
+        table = completed(program, ImageTable(tuple(listed), step.pool_bytes, maxima, ()))
+        more = stride_words(step.program, self._contracts.get(step.program, ()), table.arguments)
+        return replace(table, words=(*table.words, *more))
 
 
 def stride_words(

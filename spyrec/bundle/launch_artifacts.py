@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from spyrec.bundle.device_program import DeviceProgram
-from spyrec.bundle.image_table import table_of
+from spyrec.bundle.image_table import ImageTables
 from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest import Manifest, PlanStep
 from spyrec.bundle.program_image import program_files
@@ -33,11 +33,15 @@ class LaunchArtifacts(Mapping[str, LaunchArtifact]):
         self._steps = steps_by_program(manifest)
         self._by_directory = {item.directory: item for item in programs if item.directory in self._steps}
         self._known = dict(read)
+        self._tables: ImageTables | None = None
 
     def __getitem__(self, directory: str) -> LaunchArtifact:
         if directory not in self._known:
             self._known[directory] = self.made_of(directory, program_files(self._by_directory[directory]))
         return self._known[directory]
+
+    def __contains__(self, directory: object) -> bool:
+        return directory in self._by_directory  # without making the artefact
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_directory)
@@ -53,5 +57,6 @@ class LaunchArtifacts(Mapping[str, LaunchArtifact]):
         """Return an artefact without keeping it; ``files`` are those of the program, for a caller that has them."""
         if directory in self._known:
             return self._known[directory]
-        table = table_of(self._by_directory[directory], self._manifest, self._steps[directory])
+        self._tables = self._tables or ImageTables(self._manifest)
+        table = self._tables.of(self._by_directory[directory], self._steps[directory])
         return artifact_of(files, table, self._slots)

@@ -330,13 +330,13 @@ def total_uncertainty(parts: Iterable[tuple[float, float | None]]) -> float | No
 
     Times without one, of classes that nobody measured, take the largest of the others; ``None`` where there is none.
     """
-    times = list(parts)
+    times = [*parts]
     known = [share for _, share in times if share is not None]
-    total_us = sum(time_us for time_us, _ in times)
+    total_us = sum([time_us for time_us, _ in times])
     if not known or not total_us:
         return None
     largest = max(known)
-    return round(sum(time_us * (largest if share is None else share) for time_us, share in times) / total_us, 4)
+    return round(sum([time_us * (largest if share is None else share) for time_us, share in times]) / total_us, 4)
 
 
 def _macs_per_us(element_bytes: int, profile: TargetProfile) -> float:

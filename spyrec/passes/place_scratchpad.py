@@ -14,7 +14,7 @@ from spyrec.ir.kernel_form import Rule
 from spyrec.ir.likeness import program_likeness
 from spyrec.passes.base import NO_PLANNER, PassContext, PipelineOptions
 from spyrec.passes.lifetimes import Lifetime, lifetimes
-from spyrec.passes.planning.record import kernel_record, pooled, simulated_us, slices_by_dim
+from spyrec.passes.planning.record import kernel_record, simulated_us, slices_by_dim
 from spyrec.passes.planning.residency import Group, Names, Residence, Shuffles, Way, residences, with_residences
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
 
@@ -73,9 +73,10 @@ class _Packing:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A program's kernels, the offsets in LX by buffer, how each of these lies there, and why."""
+    """A program's kernels, its own tensors, their offsets in LX by buffer, how each of these lies there, and why."""
 
     kernels: tuple[Kernel, ...]
+    pool: AbstractSet[str]
     offsets: Mapping[str, int]
     residences: Sequence[Residence] = ()
     notes: Sequence[PlanNote] = ()
@@ -106,7 +107,8 @@ def _placed(graph: KernelGraph, program: KernelProgram, context: PassContext) ->
 def _placed_by(graph: KernelGraph, program: KernelProgram, packing: _Packing) -> _Placed:
     kernels = graph.kernels[program.first_kernel : program.end_kernel]
     taken = packing.taken
-    return _Placed(with_residences(graph, kernels, taken) if taken else kernels, packing.offset_of, taken)
+    pool = program.pool_offsets.keys()
+    return _Placed(with_residences(graph, kernels, taken) if taken else kernels, pool, packing.offset_of, taken)
 
 
 def _best_packing(graph: KernelGraph, program: KernelProgram, options: PipelineOptions) -> _Packing:
@@ -140,8 +142,8 @@ def _packed(
 
 def _time_us(graph: KernelGraph, placed: _Placed, profile: TargetProfile) -> float:
     """Return the simulated time of all executions of a program."""
-    pool = pooled(graph)
-    return sum(_kernel_us(graph, kernel, placed.offsets.keys(), profile, pool) for kernel in placed.kernels)
+    in_lx = placed.offsets.keys()
+    return sum(_kernel_us(graph, kernel, in_lx, profile, placed.pool) for kernel in placed.kernels)
 
 
 def _kernel_us(
@@ -165,7 +167,7 @@ class _Notes:
         self._graph = graph
         self._options = options
         self._offsets = placed.offsets
-        self._pool = pooled(graph)
+        self._pool = placed.pool
         self._moved_on = frozenset(item.source for item in placed.residences)
         self._users: dict[str, list[Kernel]] = {}
         for kernel in placed.kernels:

@@ -266,7 +266,8 @@ class BundleRun:
         Errors: SPY0760 to SPY0763 the inputs, SPY0950 to SPY0962 they are no tiles of the compiled ones, SPY0708 the
         values, SPY0921 an operation fails; of loading and enqueueing.
         """
-        check_values(self.plan, values)
+        if values is not NO_VALUES:
+            check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
         self._written.clear()
@@ -680,8 +681,8 @@ class BundleRun:
             {result: _dtype_name(self._arguments[name]) for result, name in results},
             counters.operations,
             counters.lx_peak_bytes,
-            sum(item.size_bytes for item in copies if item.is_to_device),
-            sum(item.size_bytes for item in copies if not item.is_to_device),
+            sum([item.size_bytes for item in copies if item.is_to_device]),
+            sum([item.size_bytes for item in copies if not item.is_to_device]),
             tuple(copies),
             tuple(counters.launches),
             given.plans,

@@ -11,7 +11,7 @@ import pytest
 
 import spyrec
 from spyrec.bundle.bundle import Bundle
-from spyrec.bundle.image_table import table_of
+from spyrec.bundle.image_table import ImageTables
 from spyrec.bundle.manifest import Role
 from spyrec.bundle.tile_contract import TileContract
 from spyrec.diagnostics import SpyrecError
@@ -75,7 +75,7 @@ def test_symbolic_strides_make_words_for_arguments_that_follow_a_loop() -> None:
     takes = {item.name: item.takes_strides for item in contract.arguments}
     assert takes == {"a": True, "b": True, "r": False, "c": True}
     (step,) = bundle.manifest.plan
-    words = [word.to_json() for word in table_of(bundle.programs[0], bundle.manifest, step).words]
+    words = [word.to_json() for word in ImageTables(bundle.manifest).of(bundle.programs[0], step).words]
     assert sum("stick_stride" in json.dumps(word) for word in words) == 6  # device dims but the stick, of a, b and c
     shapes = {"a": (512, 128), "b": (128, 64), "r": (1, 1), "c": (512, 64)}
     plan = explain_launch(contract, [launch_tensor(shapes[item.name]) for item in contract.arguments])

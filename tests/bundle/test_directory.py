@@ -211,6 +211,78 @@ def writing(target: Path) -> Generator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
+def inodes(root: Path) -> dict[str, int]:
+    return {path.relative_to(root).as_posix(): path.stat().st_ino for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_replacement_is_what_a_new_directory_would_be_and_keeps_the_files_that_stay(tmp_path: Path) -> None:
+    program, other = add_bundle(tmp_path), with_constant(add_bundle(tmp_path))
+    program.save(tmp_path / "out")
+    before = inodes(tmp_path / "out")
+    other.save(tmp_path / "out", force=True)
+    other.save(tmp_path / "fresh")
+    assert tree(tmp_path / "out") == tree(tmp_path / "fresh")
+    kept = {name for name, number in inodes(tmp_path / "out").items() if before.get(name) == number}
+    same = {name for name in before if name != "manifest.json"}
+    assert kept < same, "all but the first file, by which the permissions of new files are known"
+    assert len(kept) == len(same) - 1
+    assert all(path.stat().st_nlink == 1 for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert Bundle.load(tmp_path / "out").manifest == other.manifest
+
+
+def _altered(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"0", b"1"))
+
+
+def _private(path: Path) -> None:
+    path.chmod(0o600)
+
+
+def _held_elsewhere(path: Path) -> None:
+    (path.parents[1] / "mine").hardlink_to(path)
+
+
+def _led_to(path: Path) -> None:
+    elsewhere = path.parents[1] / "mine"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def _in_a_folder_elsewhere(path: Path) -> None:
+    elsewhere = path.parents[2] / "folder"
+    path.parent.rename(elsewhere)
+    path.parent.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("change", [_altered, _private, _held_elsewhere, _led_to, _in_a_folder_elsewhere])
+def test_a_file_that_is_not_what_would_be_written_is_written_anew(
+    change: Callable[[Path], None], bundle: Bundle, tmp_path: Path
+) -> None:
+    bundle.save(tmp_path / "out")
+    bundle.save(tmp_path / "fresh")
+    found = tmp_path / "out" / "dci" / "w.h2d.json"
+    change(found)
+    before = found.stat().st_ino
+    bundle.save(tmp_path / "out", force=True)
+    assert tree(tmp_path / "out") == tree(tmp_path / "fresh")
+    assert not found.is_symlink()
+    assert found.stat().st_ino != before
+    assert found.stat().st_mode == (tmp_path / "fresh" / "dci" / "w.h2d.json").stat().st_mode
+
+
+def test_a_file_system_without_links_gets_all_files_anew(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "links")
+
+    bundle.save(tmp_path / "out")
+    expected = tree(tmp_path / "out")
+    monkeypatch.setattr(atomic.os, "link", no_links)
+    bundle.save(tmp_path / "out", force=True)
+    assert tree(tmp_path / "out") == expected
+
+
 def test_a_killed_writer_leaves_no_bundle_at_its_place(tmp_path: Path) -> None:
     with writing(tmp_path / "out") as process:
         process.send_signal(signal.SIGKILL)

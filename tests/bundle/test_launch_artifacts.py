@@ -14,15 +14,21 @@ from typing import Any
 import pytest
 
 import spyrec
+from benchmarks.growth import decoder
+from spyrec.bundle import bundle as written_bundle
+from spyrec.bundle import launch_artifacts
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.correction_word import WordKind
+from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_plan import ComputeOnHost
+from spyrec.bundle.program_image import program_files
 from spyrec.cli import main
 from spyrec.compare.diff import diff_bundles
 from spyrec.diagnostics import SpyrecError
 from tests.foreign import EXAMPLES as REFERENCE
 from tests.handmade import add_bundle
 from tests.support.artifacts import artifact, codes, dissect, example
+from tests.support.call_counts import calls_of
 
 EXAMPLES = Path(spyrec.__file__).parent.parent / "examples"
 PLAN, IMAGE = "spyreCodeDir/spyrecode.json", "spyreCodeDir/init.bin"
@@ -317,3 +323,29 @@ def test_a_writer_killed_behind_the_image_leaves_no_partial_artefact(tmp_path: P
     process.stdout.close()
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob("spyreCodeDir"))
+
+
+def test_a_bundle_is_written_with_the_files_of_each_program_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def noted(program: DeviceProgram) -> dict[str, bytes]:
+        made.append(id(program.program))
+        return program_files(program)
+
+    for module in (written_bundle, launch_artifacts):
+        monkeypatch.setattr(module, "program_files", noted)
+    bundle = spyrec.compile(decoder(56))
+    assert all(program.directory in bundle.artifacts for program in bundle.programs)
+    assert not made, "to ask for an artefact does not make it"
+    bundle.save(tmp_path / "out")
+    assert len(bundle.programs) > len(made) == len({id(program.program) for program in bundle.programs})
+
+
+def test_each_further_program_is_written_in_as_many_calls_as_the_one_before() -> None:
+    bundles = [spyrec.compile(decoder(nodes)) for nodes in (56, 112, 224)]
+    calls = [calls_of(bundle.with_kept_files) for bundle in bundles]
+    programs = [len(bundle.programs) for bundle in bundles]
+    first, second = ((calls[i + 1] - calls[i]) / (programs[i + 1] - programs[i]) for i in range(2))
+    assert second <= 1.02 * first, "nothing is looked through for each of them"

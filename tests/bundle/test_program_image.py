@@ -20,7 +20,7 @@ from spyrec.bundle.correction_word import UNRESOLVED, Word, WordKind
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.host_compute import HostComputeInputs, HostComputeSpec, correction_words, evaluate
 from spyrec.bundle.image_sections import pack_code, pack_image, read_sections
-from spyrec.bundle.image_table import ImageArgument, ImageTable, table_of
+from spyrec.bundle.image_table import ImageArgument, ImageTable, ImageTables
 from spyrec.bundle.manifest import PlanStep, Role
 from spyrec.bundle.program_image import code_key, operand_words, program_files, read_image
 from spyrec.bundle.spyrecode import artifact_of
@@ -126,7 +126,7 @@ def test_inputs_and_constants_are_read_and_outputs_written(name: str) -> None:
     bundle = compiled(name)
     roles = {item.name: item.role for item in bundle.manifest.arguments}
     for program, step in programs(bundle):
-        for item in table_of(program, bundle.manifest, step).arguments:
+        for item in ImageTables(bundle.manifest).of(program, step).arguments:
             assert item.is_read or item.is_written
             if roles[item.name] in {Role.INPUT, Role.CONSTANT}:
                 assert (item.is_read, item.is_written) == (True, False), item.name
@@ -139,7 +139,7 @@ def test_baked_programs_use_their_arguments_as_their_table_says(name: str, tmp_p
     bundle = example(name, tmp_path)
     ((program, step),) = programs(bundle)
     roles = {item.name: item.role for item in bundle.manifest.arguments}
-    for item in table_of(program, bundle.manifest, step).arguments:
+    for item in ImageTables(bundle.manifest).of(program, step).arguments:
         assert item.is_written == (roles[item.name] is Role.OUTPUT), item.name
         assert item.is_read or item.is_written
 
@@ -148,7 +148,7 @@ def test_symbolic_and_baked_programs_of_one_graph_use_the_same_arguments() -> No
     graph = EXAMPLES / "digits" / "graph.json"
     baked = spyrec.compile(graph, spyrec.CompileOptions(symbolic_args=False))
     for (program, step), (other, _) in zip(programs(baked), programs(compiled("digits")), strict=True):
-        table, symbolic = (table_of(item, baked.manifest, step) for item in (program, other))
+        table, symbolic = (ImageTables(baked.manifest).of(item, step) for item in (program, other))
         assert table.arguments == symbolic.arguments
         assert table.words == ()
         assert [word.kind for word in symbolic.words].count(WordKind.ARGUMENT) == len(step.arguments)
@@ -307,7 +307,7 @@ def test_an_image_with_a_right_hash_and_wrong_files_is_refused(name: str, conten
 def test_an_image_whose_table_leaves_out_what_the_program_takes_is_refused() -> None:
     bundle = compiled("seed_add_mul")
     ((program, step),) = programs(bundle)
-    table = table_of(program, bundle.manifest, step)
+    table = ImageTables(bundle.manifest).of(program, step)
     swapped = ImageTable(table.arguments, table.pool_bytes, table.value_maxima, tuple(reversed(table.words)))
     shorter = ImageTable(table.arguments[:3], table.pool_bytes, table.value_maxima, table.words[:3])
     wrong = ImageTable(table.arguments, table.pool_bytes, table.value_maxima, (*table.words[:3], Word(WordKind.POOL)))
@@ -373,7 +373,7 @@ def test_an_argument_that_takes_strides_has_a_word_for_each_device_dim_but_the_l
     first = replace(contract.arguments[0], takes_strides=True)
     changed = replace(contract, arguments=(first, *contract.arguments[1:]))
     manifest = replace(bundle.manifest, tile_contracts={step.program: changed})
-    words = table_of(program, manifest, step).words
+    words = ImageTables(manifest).of(program, step).words
     index = step.arguments.index(first.name)
     assert words[4:] == (Word(WordKind.STICK_STRIDE, index, 0), Word(WordKind.STICK_STRIDE, index, 1))
     image = read_image(artifact_of_step(program, manifest, step).files["init.bin"])

@@ -12,7 +12,7 @@ from typing import Any
 from spyrec.bundle.atomic_directory import atomic_directory
 from spyrec.bundle.bundle import Bundle, load_foreign, write_artifact
 from spyrec.bundle.device_program import DeviceProgram
-from spyrec.bundle.image_table import table_of
+from spyrec.bundle.image_table import ImageTables
 from spyrec.bundle.json_cursor import attempt
 from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest import Manifest, PlanStep
@@ -39,7 +39,7 @@ def artifact(bundle: Bundle, slots: int = 1) -> LaunchArtifact:
 
 def artifact_of_step(program: DeviceProgram, manifest: Manifest, step: PlanStep, slots: int = 1) -> LaunchArtifact:
     """Return the launch artefact of one step of a plan."""
-    return artifact_of(program_files(program), table_of(program, manifest, step), slots)
+    return artifact_of(program_files(program), ImageTables(manifest).of(program, step), slots)
 
 
 def write(made: LaunchArtifact, directory: Path) -> Path:

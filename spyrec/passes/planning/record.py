@@ -47,7 +47,7 @@ def record_of(
     """
     chosen = division or kernel.division or (1,) * len(kernel.placed.variables)
     record = kernel_record(kernel).under(chosen, lx_flags(kernel, in_lx))
-    return replace(record, reads_pool=reads_any(kernel, pooled(graph) - in_lx))
+    return replace(record, reads_pool=reads_pool(kernel, pooled(graph), in_lx))
 
 
 def pooled(graph: KernelGraph) -> frozenset[str]:
@@ -87,9 +87,9 @@ def kernel_record(kernel: Kernel) -> UndividedRecord:
     return _shuffling(record, kernel.placed, kernel.owners) if kernel.owners else record
 
 
-def reads_any(kernel: Kernel, names: AbstractSet[str]) -> bool:
-    """Whether a kernel reads one of some buffers."""
-    return any(use.buffer in names for use in kernel.inputs)
+def reads_pool(kernel: Kernel, pool: AbstractSet[str], in_lx: AbstractSet[str]) -> bool:
+    """Whether a kernel reads a buffer of a program's pool that does not lie in the scratchpads."""
+    return any(use.buffer in pool and use.buffer not in in_lx for use in kernel.inputs)
 
 
 def simulated_us(
@@ -100,7 +100,7 @@ def simulated_us(
     ``pool``: those that lie in a program's pool where they do not lie in the scratchpads.
     """
     record = kernel_record(kernel)
-    if any(use.buffer in pool and use.buffer not in in_lx for use in kernel.inputs):
+    if reads_pool(kernel, pool, in_lx):
         record = replace(record, reads_pool=True)
     return _simulated_us(record, kernel.division or (), lx_flags(kernel, in_lx), profile)
 

@@ -22,7 +22,7 @@ from spyrec.hardware.target import Target, TargetProfile
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph
 from spyrec.passes.lifetimes import lifetimes
 from spyrec.passes.planning.kernel_space import OperandSpace
-from spyrec.passes.planning.record import UndividedRecord, kernel_record, lx_flags, pooled, reads_any, slices_by_dim
+from spyrec.passes.planning.record import UndividedRecord, kernel_record, lx_flags, pooled, reads_pool, slices_by_dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def kernel_traffic(graph: KernelGraph, profile: TargetProfile) -> Iterator[Kerne
             shared, flags = kernel_record(kernel), lx_flags(kernel, in_lx)
             division = kernel.division or (1,) * len(kernel.placed.variables)
             counts = tuple(graph.loops[loop].count for loop in kernel.loops)
-            if reads_any(kernel, pool - in_lx):
+            if reads_pool(kernel, pool, in_lx):
                 shared = replace(shared, reads_pool=True)
             record, reads, time_us = _executed(shared, counts, division, flags, profile)
             yield KernelTraffic(kernel, number, place, record, reads, math.prod(counts), time_us)
