@@ -196,7 +196,7 @@ def _diff_file(name: str, left: Path, right: Path, alike: Alike) -> list[Differe
         if name.endswith(IMAGE_NAME):
             return _diff_images(name, left, right, alike)
         if name.endswith((".json", ".mlir")):
-            texts = (read_whole(path, MAX_PROGRAM_BYTES) for path in (left, right))
+            texts = read_whole(left, MAX_PROGRAM_BYTES), read_whole(right, MAX_PROGRAM_BYTES)
             found = _diff_texts(name, *texts, alike)
             growth = image_growth(left, right) if name.endswith(PLAN_NAME) else 0
             return [item for item in found if not is_shift(item.left, item.right, growth)] if growth else found
@@ -226,11 +226,11 @@ def _quick_json(name: str, left: bytes, right: bytes, alike: Alike) -> list[Diff
     if _has_long_number(left) or _has_long_number(right):
         return []
     try:
-        values = orjson.loads(left), orjson.loads(right)
+        values: tuple[dict[str, JsonValue], dict[str, JsonValue]] = orjson.loads(left), orjson.loads(right)
     except orjson.JSONDecodeError:
         return []
     found = diff_json(name, *values, alike)
-    if numbered is not None and all(isinstance(value, dict) and len(value) == 1 for value in values):
+    if numbered is not None and all(len(value) == 1 for value in values):  # objects, as a name stands in them first
         alike.texts[numbered.key] = numbered.bare(found)
     return found
 

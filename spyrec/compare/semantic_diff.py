@@ -115,8 +115,7 @@ def _entries(left: Path, right: Path) -> Iterator[Fact]:
             side = "left" if name in found[0].entries else "right"
             yield Fact(Topic.PLAN, name, f"is an entry of the {side} side only")
             continue
-        folders = [require_folder(root, name) for root in (left, right)]
-        for fact in _facts(*folders):
+        for fact in _facts(require_folder(left, name), require_folder(right, name)):
             yield Fact(fact.topic, fact.about, f"{fact.text} (entry {name})", fact.operation)
     digests = [item.files.get(CONSTANTS_FILE) for item in found]
     if digests[0] != digests[1]:
@@ -243,21 +242,20 @@ def _arguments(one: Sequence[Argument], other: Sequence[Argument], *, is_all_sai
     """Compare arguments by name; unless ``is_all_said``, what one side does not say is no difference."""
     sides = [{item.name: item for item in arguments} for arguments in (one, other)]
     for name in dict.fromkeys((*sides[0], *sides[1])):
-        pair = sides[0].get(name), sides[1].get(name)
-        if pair[0] is None or pair[1] is None:
-            yield Fact(
-                Topic.ARGUMENTS, name, f"is an argument of the {'left' if pair[1] is None else 'right'} side only"
-            )
+        mine, theirs = sides[0].get(name), sides[1].get(name)
+        if mine is None or theirs is None:
+            side = "left" if theirs is None else "right"
+            yield Fact(Topic.ARGUMENTS, name, f"is an argument of the {side} side only")
             continue
         for item in ("role", "dtype", "shape", "host_strides", "symbolic_axes"):
-            yield from _argument_field(Topic.ARGUMENTS, item, *pair, is_all_said=is_all_said)
+            yield from _argument_field(Topic.ARGUMENTS, item, mine, theirs, is_all_said=is_all_said)
         for item in ("device_size", "stride_map", "device_dtype"):
-            yield from _argument_field(Topic.LAYOUTS, item, *pair, is_all_said=is_all_said)
+            yield from _argument_field(Topic.LAYOUTS, item, mine, theirs, is_all_said=is_all_said)
 
 
 def _argument_field(topic: Topic, field: str, one: Argument, other: Argument, *, is_all_said: bool) -> Iterator[Fact]:
     values = [getattr(item, field) for item in (one, other)]
-    if values[0] != values[1] and (is_all_said or None not in values):
+    if values[0] != values[1] and (is_all_said or all(values)):
         yield Fact(topic, one.name, f"has {_instead(field, *values)}")
 
 
