@@ -43,6 +43,7 @@ from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.progress import counted
 
 NO_MANIFEST = "SPY0615"
 """Code of a directory without manifest, where one is needed."""
@@ -147,7 +148,8 @@ def read_device_program(files: BundleFiles, directory: str, sink: DiagnosticSink
         return None
     reader = _SuperDscReader(files, Location(files.display(mlir)), sink, AlikeTexts())
     superdscs: dict[str, SuperDsc] = {}
-    for name in dict.fromkeys(call.sdsc_filename for call in executes(program.body)):
+    names = dict.fromkeys(call.sdsc_filename for call in executes(program.body))
+    for name in counted(names, "SuperDSCs", len(names)):
         dsc = attempt(sink, lambda name=name: reader.read(prefix + name))
         if dsc is not None:
             superdscs[name] = dsc

@@ -32,6 +32,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.reading import open_regular
+from spyrec.progress import counted
 
 SHOWN_CHARACTERS = 160
 """Longest text of one side that a difference carries."""
@@ -103,7 +104,7 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
     found: list[Difference] = []
     changed = set(left_out)
     alike = Alike()
-    for name in sorted(names_left | names_right):
+    for name in counted(sorted(names_left | names_right), "files", len(names_left | names_right)):
         if name in left_out:
             found.extend(_by_hash(name, left, right))
         elif name in only_left:
