@@ -12,7 +12,7 @@ import pytest
 import spyrec
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAVY = ("numba", "numpy", "orjson", "pydantic", "rich", "safetensors", "sympy")
+HEAVY = ("numba", "numpy", "orjson", "pydantic", "safetensors", "sympy")
 LAYERS = "layers of the house"
 DECISIONS = "no decision depends on a file format: passes import neither bundle nor codegen"
 CODEGEN = "codegen receives what is decided and decides nothing"
@@ -118,6 +118,6 @@ def test_the_front_page_imports_no_heavy_library(arguments: list[str]) -> None:
 def test_a_compile_and_a_run_import_what_they_use_alone(tmp_path: Path) -> None:
     graph, bundle = str(ROOT / "examples" / "seed_add_mul" / "graph.json"), str(tmp_path / "bundle")
     for arguments, apart in ((["compile", graph, "-o", bundle], ["numba"]), (["run", bundle, "--random", "1"], [])):
-        unused = ["pydantic", "rich", "safetensors", "sympy", "numpy.ma", *apart]
+        unused = ["pydantic", "safetensors", "sympy", "numpy.ma", *apart]
         result = run([sys.executable, "-c", IMPORTS_OF, " ".join(unused), *arguments], ROOT)
         assert result.returncode == 0, result.stderr

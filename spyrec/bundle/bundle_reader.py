@@ -25,12 +25,11 @@ from spyrec.bundle.entry_directory import SharedConstants, entry_file, is_entrie
 from spyrec.bundle.foreign import manifest_of_table
 from spyrec.bundle.image_table import ImageTable, ImageTables
 from spyrec.bundle.json_cursor import attempt
-from spyrec.bundle.known_texts import READ_SUPERDSCS, AlikeTexts
+from spyrec.bundle.known_texts import READ_SUPERDSCS, AlikeTexts, read_program
 from spyrec.bundle.launch_artifacts import LaunchArtifacts, steps_by_program
 from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.manifest_json import read_foreign_table, read_manifest
-from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import ALTERED, MAX_JSON_BYTES, MAX_PROGRAM_BYTES, MISSING, BundleFiles, read_whole
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE, artifact_of
@@ -44,6 +43,7 @@ from spyrec.diagnostics import DiagnosticSink, Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.layout.device_layout import DeviceLayout
+from spyrec.progress import counted
 
 NO_MANIFEST = "SPY0615"
 """Code of a directory without manifest, where one is needed."""
@@ -143,12 +143,13 @@ def read_device_program(files: BundleFiles, directory: str, sink: DiagnosticSink
     """Read ``bundle.mlir`` of one program and every SuperDSC it names; problems go to ``sink``."""
     prefix = "" if directory == "." else f"{directory}/"
     mlir = f"{prefix}{PROGRAM_FILE}"
-    program = attempt(sink, lambda: parse_program(files.read(mlir, MAX_PROGRAM_BYTES), files.display(mlir)))
+    program = attempt(sink, lambda: read_program(files.read(mlir, MAX_PROGRAM_BYTES), files.display(mlir)))
     if program is None:
         return None
     reader = _SuperDscReader(files, Location(files.display(mlir)), sink, AlikeTexts())
     superdscs: dict[str, SuperDsc] = {}
-    for name in dict.fromkeys(call.sdsc_filename for call in executes(program.body)):
+    names = dict.fromkeys(call.sdsc_filename for call in executes(program.body))
+    for name in counted(names, "SuperDSCs", len(names)):
         dsc = attempt(sink, lambda name=name: reader.read(prefix + name))
         if dsc is not None:
             superdscs[name] = dsc

@@ -22,6 +22,7 @@ from spyrec.diagnostics.json_reading import load_json
 from spyrec.files.array_memory import pieces
 from spyrec.files.reading import open_regular
 from spyrec.hardware.dtypes import DType
+from spyrec.progress import BYTES, count_of
 
 HostArray = npt.NDArray[np.generic]
 
@@ -97,10 +98,13 @@ def write_streamed(
     text += b" " * (-len(text) % 8)
     write(len(text).to_bytes(8, "little"))
     write(text)
+    count = count_of(BYTES, end)
     for name in order:
         left_bytes = forms[name].size_bytes
         for piece in pieces_of(name):
             write(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data)
+            if count is not None:
+                count.advance(piece.nbytes)
             left_bytes -= piece.nbytes
         assert left_bytes == 0, f"constant {name}: {left_bytes} bytes are missing"
 

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
+from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 
@@ -85,3 +86,16 @@ WRITTEN_SUPERDSCS = KnownTexts[SuperDsc]()
 
 WRITTEN_PROGRAMS = KnownTexts[Program]()
 """Programs that were written to an image or a file."""
+
+READ_PROGRAMS = KnownTexts[Program]()
+"""Programs that were read from a file."""
+
+
+def read_program(text: bytes, file: str | None = None) -> Program:
+    """Read ``bundle.mlir``; one that somebody holds is not read again.  Errors: as ``parse_program``."""
+    digest = sha256(text).digest()
+    found = READ_PROGRAMS.find(text, digest)
+    if found is None:
+        found = parse_program(text, file)
+        READ_PROGRAMS.remember(text, found, digest)
+    return found

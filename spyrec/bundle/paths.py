@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.files.reading import CHUNK_BYTES, open_named, open_regular, read_up_to
+from spyrec.progress import BYTES, count_of
 
 MISSING = "SPY0601"
 ALTERED = "SPY0602"
@@ -161,6 +162,9 @@ def read_whole(path: Path, limit_bytes: int, *, takes_pipes: bool = False) -> by
 
 def _digest(stream: BinaryIO) -> str:
     digest = hashlib.sha256()
+    count = count_of(BYTES, os.fstat(stream.fileno()).st_size)
     while chunk := stream.read(CHUNK_BYTES):
         digest.update(chunk)
+        if count is not None:
+            count.advance(len(chunk))
     return digest.hexdigest()

@@ -34,6 +34,7 @@ from spyrec.bundle.validate import check_parameters, check_program
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
 from spyrec.diagnostics.json_reading import load_json
+from spyrec.progress import counted
 
 __all__ = [
     "UNRESOLVED", "ImageArgument", "ProgramEntry", "ProgramImage", "Word", "WordKind", "code_key", "image_table",
@@ -64,7 +65,8 @@ def program_files(program: DeviceProgram) -> dict[str, bytes]:
     text = print_program(program.program).encode()
     WRITTEN_PROGRAMS.remember(text, program.program)
     files = {PROGRAM_FILE: text}
-    return files | {name: to_bytes(dsc) for name, dsc in program.superdscs.items()}
+    superdscs = counted(program.superdscs.items(), "SuperDSCs", len(program.superdscs))
+    return files | {name: to_bytes(dsc) for name, dsc in superdscs}
 
 
 def read_image(data: Bytes, file: str | None = None) -> ProgramImage:

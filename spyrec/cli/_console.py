@@ -15,6 +15,7 @@ from enum import Enum
 
 import click
 
+from spyrec.cli._progress_bar import ProgressBar, is_wanted
 from spyrec.diagnostics import Diagnostic, Severity
 
 
@@ -41,6 +42,7 @@ class Console:
         """Whether progress is shown as lines, with its seconds, where stderr is no terminal too."""
         self.object_format: str | None = None
         """What the verb's one JSON object on stdout says of itself in ``format``, where it was asked for one."""
+        self._bar: ProgressBar | None = None
         self.reproducer: str | None = None
         """The file that makes the crash of a pass happen again, once there is one."""
 
@@ -54,6 +56,7 @@ class Console:
     def emit(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Write diagnostics to stderr in the chosen format."""
         for diagnostic in diagnostics:
+            self._make_room()
             if self.is_quiet and diagnostic.severity is not Severity.ERROR:
                 continue
             is_json = self.diagnostics_format is DiagnosticsFormat.JSON
@@ -63,25 +66,32 @@ class Console:
         """Write one line of information to stderr; as a JSON line where diagnostics are JSON."""
         if self.is_quiet:
             return
+        self._make_room()
         is_json = self.diagnostics_format is DiagnosticsFormat.JSON
         click.echo(json.dumps({"severity": "note", "message": message}) if is_json else message, err=True)
 
     @contextmanager
     def progress(self, message: str) -> Generator[None]:
-        """Show that long work is under way while the block runs; silent where stderr is no terminal."""
+        """Show how far long work is while the block runs; silent where stderr is no terminal."""
         if self.is_verbose:
             begin = time.perf_counter()
             yield
             self.note(f"{message}: {time.perf_counter() - begin:.2f} s")
             return
-        if self.is_quiet or self.diagnostics_format is DiagnosticsFormat.JSON or not sys.stderr.isatty():
+        if self.is_quiet or self.diagnostics_format is DiagnosticsFormat.JSON or not is_wanted():
             yield
             return
-        # Imported late: rich costs more than all of `spyrec --help`.
-        from rich.console import Console as RichConsole
+        bar = self._bar = ProgressBar(message)
+        try:
+            with bar.shown():
+                yield
+        finally:
+            self._bar = None
 
-        with RichConsole(stderr=True).status(message):
-            yield
+    def _make_room(self) -> None:
+        """Take back the line of progress, where there is one: a message is written next."""
+        if self._bar is not None:
+            self._bar.erase()
 
 
 def _message(diagnostic: Diagnostic) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -211,7 +212,7 @@ def _compiled(graph: Path, options: CompileOptions, watch: _Watch) -> Bundle | N
     def warn(warning: Diagnostic) -> None:
         console.emit([warning])
 
-    with console.progress(f"compiling {graph.name}"):
+    with console.progress(f"compiling {graph.name}") if watch.is_idle else nullcontext():  # what is seen is a line each
         if options.cache is not None and watch.is_idle:
             return compile_once(graph, options, graph.parent, warn, watch.crashed)
         driver = DriverOptions(watch.stop_after, None if watch.is_idle else watch, crashed=watch.crashed)

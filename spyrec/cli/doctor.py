@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from spyrec.cli._console import Console, DiagnosticsFormat, current_console
+from spyrec.cli._console import Console, current_console
+from spyrec.progress import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from spyrec.cli._doctor_facts import Warmed
     from spyrec.files.linked_kernel import Linked
 
@@ -51,19 +49,6 @@ def _warm(console: Console) -> tuple[list[Linked], Warmed]:
 
     start = time.monotonic()
     kernels = every_kernel()
-    compiled = sum(kernel.keep() for kernel in _shown(kernels, console))
+    with console.progress("compiling"):
+        compiled = sum(kernel.keep() for kernel in counted(kernels, "kernels", len(kernels)))
     return kernels, Warmed(compiled, len(kernels) - compiled, time.monotonic() - start)
-
-
-def _shown(kernels: list[Linked], console: Console) -> Iterator[Linked]:
-    """Yield the kernels; on a terminal a bar with numbers shows how far that is."""
-    if console.diagnostics_format is DiagnosticsFormat.JSON or not sys.stderr.isatty():
-        yield from kernels
-        return
-    # Imported late: rich costs more than all of `spyrec --help`.
-    from rich.console import Console as RichConsole
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-    columns = BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress("kernels", *columns, console=RichConsole(stderr=True)) as bar:
-        yield from bar.track(kernels)

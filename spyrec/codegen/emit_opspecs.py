@@ -34,6 +34,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.hardware.plan_record import PlanOptions
 from spyrec.hardware.target import TARGETS, Target
+from spyrec.progress import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,7 @@ class ProgramLowering:
         self, specs: Sequence[OpSpec | LoopSpec], nest: _Nest, location: Location | None
     ) -> tuple[Statement, ...]:
         statements: list[Statement] = []
-        for position, spec in enumerate(specs):
+        for position, spec in counted(enumerate(specs), "operations", len(specs)):
             at = None if location is None else location.child(position)
             if isinstance(spec, OpSpec):
                 statements.extend(self._operation(PlacedOp(spec, nest.loops, at), nest.iterations))

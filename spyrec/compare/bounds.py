@@ -27,6 +27,7 @@ from spyrec.ir.inference import number_dtype, operand_types
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import OpDef, OpKind, catalogue
 from spyrec.ir.types import TensorType
+from spyrec.progress import counted
 
 SAMPLES = 8
 """Random evaluations of the graph."""
@@ -67,7 +68,7 @@ def bound_outputs(
     if source is not None and numerics == "dl16":
         walk.hold(source)
     with np.errstate(all="ignore"):
-        for index, node in enumerate(graph.nodes):
+        for index, node in counted(enumerate(graph.nodes), "operations checked", len(graph.nodes)):
             walk.run(node, index)
         tracks = [walk.track(name) for name in graph.outputs]
         return tuple(ValueBound(track.exact, track.device, np.asarray(track.bound())) for track in tracks)

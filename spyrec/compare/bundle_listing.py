@@ -8,8 +8,9 @@ from pathlib import Path
 
 from spyrec.bundle.bundle_content import CONSTANTS_FILE
 from spyrec.bundle.device_program import executes
-from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.known_texts import read_program
 from spyrec.bundle.paths import CHUNK_BYTES, MAX_PROGRAM_BYTES, BundleFiles, is_inside, read_whole
+from spyrec.bundle.program import Program
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.reading import open_regular
 
@@ -60,14 +61,31 @@ def _candidates(root: Path) -> Iterator[Path]:
 def _named_by(root: Path, program: str) -> Iterator[str]:
     """Yield the SuperDSC files that a ``bundle.mlir`` names, under whatever name, where they exist."""
     folder = program.removesuffix(PROGRAM_FILE)
-    try:
-        body = parse_program(read_whole(root / program, MAX_PROGRAM_BYTES)).body
-    except SpyrecError:
+    parsed = _program(root / program)
+    if parsed is None:
         return  # a damaged program is compared as text
-    for call in executes(body):
+    for call in executes(parsed.body):
         name = folder + call.sdsc_filename
         if is_inside(name) and (root / name).is_file():
             yield name
+
+
+def programs_below(root: Path) -> list[Program]:
+    """Return the programs of a bundle, or of a directory of several, that can be read: who holds them reads each once.
+
+    See :func:`spyrec.bundle.known_texts.read_program`.
+    """
+    patterns = (PROGRAM_FILE, f"kernels/*/{PROGRAM_FILE}", f"*/{PROGRAM_FILE}", f"*/kernels/*/{PROGRAM_FILE}")
+    found = (_program(path) for pattern in patterns for path in sorted(root.glob(pattern)))
+    return [program for program in found if program is not None]
+
+
+def _program(path: Path) -> Program | None:
+    """Read a ``bundle.mlir``; ``None`` where it is damaged."""
+    try:
+        return read_program(read_whole(path, MAX_PROGRAM_BYTES))
+    except SpyrecError:
+        return None
 
 
 def same_content(left: Path, right: Path) -> bool:

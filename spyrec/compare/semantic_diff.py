@@ -46,22 +46,31 @@ ALIGNED_OPERATIONS = 2000
 """Most operations between the first and the last that differ whose order is aligned; more are paired by position."""
 
 
-def changes_of(left: Path, right: Path) -> list[Change]:
+ArgumentTables = tuple[Path | None, Path | None]
+"""The ``spyrec.args/1`` file of either side, which stands for the manifest that it does not have."""
+
+NO_TABLES: ArgumentTables = (None, None)
+
+
+def changes_of(left: Path, right: Path, tables: ArgumentTables = NO_TABLES) -> list[Change]:
     """Return what changed between two bundles, or between two directories of entries, grouped; empty for nothing.
 
     Errors: what :func:`spyrec.compare.bundle_reading.read_path` refuses of either; SPY0602 a file that one side leaves
     out and the other one has with another content, SPY0784 one side holds several bundles and the other one.
     """
-    return grouped(_facts(left, right))
+    return grouped(_facts(left, right, tables))
 
 
-def _facts(left: Path, right: Path) -> Iterator[Fact]:
+def _facts(left: Path, right: Path, tables: ArgumentTables = NO_TABLES) -> Iterator[Fact]:
     if is_entries_directory(left) and is_entries_directory(right):
         yield from _entries(left, right)
         return
     sides = _Side.of(left, right), _Side.of(right, left)
-    manifests = [manifest_of(side.files, None) for side in sides]
-    yield from _manifests(manifests[0], manifests[1])
+    manifests = [manifest_of(side.files, table) for side, table in zip(sides, tables, strict=True)]
+    if tables == NO_TABLES:
+        yield from _manifests(manifests[0], manifests[1])
+    elif manifests[0] is not None and manifests[1] is not None:  # a table says of arguments what is needed, no more
+        yield from _arguments(manifests[0].arguments, manifests[1].arguments, is_all_said=False)
     readings = [_reading(side, manifest) for side, manifest in zip(sides, manifests, strict=True)]
     yield from (Fact(Topic.FILES, name, _UNTOLD) for side in sides for name in side.files.unknown)
     yield from _files(sides[0], sides[1], manifests)
@@ -106,8 +115,7 @@ def _entries(left: Path, right: Path) -> Iterator[Fact]:
             side = "left" if name in found[0].entries else "right"
             yield Fact(Topic.PLAN, name, f"is an entry of the {side} side only")
             continue
-        folders = [require_folder(root, name) for root in (left, right)]
-        for fact in _facts(*folders):
+        for fact in _facts(require_folder(left, name), require_folder(right, name)):
             yield Fact(fact.topic, fact.about, f"{fact.text} (entry {name})", fact.operation)
     digests = [item.files.get(CONSTANTS_FILE) for item in found]
     if digests[0] != digests[1]:
@@ -230,25 +238,24 @@ def _records(topic: Topic, about: str, one: object, other: object) -> Iterator[F
             yield Fact(topic, about, _instead(name, *values))
 
 
-def _arguments(one: Sequence[Argument], other: Sequence[Argument]) -> Iterator[Fact]:
+def _arguments(one: Sequence[Argument], other: Sequence[Argument], *, is_all_said: bool = True) -> Iterator[Fact]:
+    """Compare arguments by name; unless ``is_all_said``, what one side does not say is no difference."""
     sides = [{item.name: item for item in arguments} for arguments in (one, other)]
     for name in dict.fromkeys((*sides[0], *sides[1])):
-        pair = sides[0].get(name), sides[1].get(name)
-        if pair[0] is None or pair[1] is None:
-            yield Fact(
-                Topic.ARGUMENTS, name, f"is an argument of the {'left' if pair[1] is None else 'right'} side only"
-            )
+        mine, theirs = sides[0].get(name), sides[1].get(name)
+        if mine is None or theirs is None:
+            side = "left" if theirs is None else "right"
+            yield Fact(Topic.ARGUMENTS, name, f"is an argument of the {side} side only")
             continue
         for item in ("role", "dtype", "shape", "host_strides", "symbolic_axes"):
-            yield from _argument_field(Topic.ARGUMENTS, item, *pair)
+            yield from _argument_field(Topic.ARGUMENTS, item, mine, theirs, is_all_said=is_all_said)
         for item in ("device_size", "stride_map", "device_dtype"):
-            yield from _argument_field(Topic.LAYOUTS, item, *pair)
+            yield from _argument_field(Topic.LAYOUTS, item, mine, theirs, is_all_said=is_all_said)
 
 
-def _argument_field(topic: Topic, field: str, one: Argument | None, other: Argument | None) -> Iterator[Fact]:
-    assert one is not None
+def _argument_field(topic: Topic, field: str, one: Argument, other: Argument, *, is_all_said: bool) -> Iterator[Fact]:
     values = [getattr(item, field) for item in (one, other)]
-    if values[0] != values[1]:
+    if values[0] != values[1] and (is_all_said or all(values)):
         yield Fact(topic, one.name, f"has {_instead(field, *values)}")
 
 

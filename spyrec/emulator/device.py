@@ -44,6 +44,7 @@ from spyrec.emulator.trip_counts import bound_values
 from spyrec.emulator.units import units_of
 from spyrec.emulator.watched_launch import WatchedLaunch, Watchers
 from spyrec.hardware.target import DEFAULT_PROFILE, Target, TargetProfile
+from spyrec.progress import counted
 from spyrec.runtime.device import NO_VALUES, ArgumentTable, LaunchStats
 from spyrec.runtime.findings import NO_SANITIZERS, Sanitizer
 from spyrec.runtime.observer import ExecutionObserver, RunEnded
@@ -137,7 +138,8 @@ class EmulatedDevice:
         entries = {entry.arg_index: entry for entry in table.entries}
         planned: dict[int, PlannedCall] = {}
         problems: list[SpyrecError] = []
-        for call in calls_of(schedule):
+        calls = list(calls_of(schedule))
+        for call in counted(calls, "SuperDSCs planned", len(calls)):
             try:
                 planned[id(call)] = plan_call(call, entries, resolved.region_bytes, self._options)
             except SpyrecError as error:

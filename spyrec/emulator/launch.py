@@ -25,6 +25,7 @@ from spyrec.emulator.timeline.launch import CallTime, CallTimes, timed_schedule
 from spyrec.emulator.timeline.moving_reads import moving_reads
 from spyrec.emulator.trip_counts import iteration_of
 from spyrec.emulator.units import DispatchUnit, UnitLoop, Units
+from spyrec.progress import Count, count_of, is_listened_to
 from spyrec.runtime.device import LaunchStats, OperationStats
 from spyrec.runtime.threads import Threads
 
@@ -112,6 +113,7 @@ class Launch:
         self._threads = self._units[0].members[0].setting.threads if self._units else Threads(1)
         self._table: DispatchTable | None = None
         self._traces: dict[tuple[int, int], Trace] = {}
+        self._told: Count | None = None
 
     def _numbered_bases(self) -> Integers:
         """Return the place of each unit's and operand's base among those of a launch, -1 for LX, which stays."""
@@ -132,8 +134,25 @@ class Launch:
         """Execute everything, once more if it was executed before: counters begin at zero."""
         self.counters.clear()
         self._dispatched = [0] * len(self._units)
+        self.begin_counting()
         for trace, outer in self.portions():
             self.play(trace, outer)
+
+    def begin_counting(self) -> None:
+        """Count the SuperDSCs that are executed from here on, if somebody listens."""
+        self._told = None
+        if is_listened_to():
+            self._told = count_of("SuperDSCs", sum(map(self._executions_of, self._items)))
+
+    def _executions_of(self, item: DispatchUnit | UnitLoop) -> int:
+        if isinstance(item, UnitLoop):
+            return len(self._tracer.values[item.loop.number]) * sum(map(self._executions_of, item.body))
+        return len(item.members)
+
+    def tell(self, units: Integers | Sequence[int]) -> None:
+        """Count dispatches as done, if somebody listens."""
+        if self._told is not None:
+            self._told.advance(sum(len(self._units[number].members) for number in units))
 
     def portions(self) -> Iterator[tuple[Trace, Integers]]:
         """Yield all dispatches in order, some at a time, with how far each unit's operands have moved beside that."""
@@ -185,11 +204,14 @@ class Launch:
         if self._is_straight:
             for number, shift in zip(trace.numbers, moved, strict=True):
                 self.dispatch(number, shift)
+                if self._told is not None:
+                    self.tell((number,))
             self._is_straight = not (self._has_loops or self._is_worth_sharing())
             return
         driven = self._driven[trace.units]
         fewest = _WORTH_DRIVING if self._has_loops else 2  # what is shared is worth the driver at once
         for first, past in pairwise(self._bounds(trace.units, driven)):
+            self.tell(trace.units[first:past])
             if self._join(trace.units[first:past], moved[first:past]):
                 continue
             if past - first >= fewest and driven[first]:

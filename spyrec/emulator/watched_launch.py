@@ -44,6 +44,7 @@ class WatchedLaunch:
 
     def run(self) -> None:
         """Execute everything, or up to where an observer raises."""
+        self._launch.begin_counting()
         for trace, outer in self._launch.portions():
             moved = trace.moved + outer[trace.units]
             portion = Portion(self._calls, trace.units, moved, self.counters.executions.copy())
@@ -78,6 +79,7 @@ class WatchedLaunch:
 
     def _dispatch(self, number: int, shift: Integers) -> None:
         self._launch.dispatch(number, shift)
+        self._launch.tell((number,))
         self.counters.executions[number] += 1
 
     def _execution(

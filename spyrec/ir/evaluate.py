@@ -15,6 +15,7 @@ from spyrec.ir.graph import Graph, Node, Scalar, location_of
 from spyrec.ir.inference import number_dtype
 from spyrec.ir.numbers import as_computed, decode
 from spyrec.ir.opdef import Array, OpError, catalogue
+from spyrec.progress import counted
 
 __all__ = ["apply_reference", "evaluate", "load_constant", "node_operands"]
 
@@ -36,7 +37,7 @@ def evaluate(
     for name in graph.inputs:
         if counts[name]:
             alive[name] = decode(_input(graph, inputs, name), graph.type_of(name).dtype)
-    for node in graph.nodes:
+    for node in counted(graph.nodes, "operations", len(graph.nodes)):
         for name in node.inputs:
             if isinstance(name, str) and name in graph.constants and name not in alive:
                 alive[name] = decode(load(name), graph.type_of(name).dtype)

@@ -21,6 +21,7 @@ from spyrec.passes.pipelines import AUTO_TILE, COMPILE, FORM, LAY_OUT, PLACE, PL
 from spyrec.passes.planning.traffic import kernel_traffic
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.verify_kernels import verify_kernels
+from spyrec.progress import counted
 
 _MOST_SPARE_ARGUMENTS = 3
 """Arguments that loops leave free for copies at most: with more, two operations could hardly share one."""
@@ -234,7 +235,7 @@ def _run_passes(
     source = graph if isinstance(graph, Graph) else graph.source
     assert source is not None, "the driver hands the source graph on"
     stage = Stage(graph, _established_before(passes[0]), source)
-    for item in passes:
+    for item in counted(passes, "passes", len(passes)):
         record = run_pass(item, stage, options, driver)
         if isinstance(record, Refused):
             return record

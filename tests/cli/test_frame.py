@@ -17,7 +17,7 @@ from spyrec import cli
 from spyrec.diagnostics import Diagnostic, refuse
 from spyrec.diagnostics.codes import CODES
 
-HEAVY = ("numba", "numpy", "pydantic", "rich", "sympy", "orjson", "safetensors")
+HEAVY = ("numba", "numpy", "pydantic", "sympy", "orjson", "safetensors")
 
 
 def loaded_modules_after(arguments: str) -> set[str]:

@@ -142,7 +142,7 @@ def test_a_terminal_gets_colours_and_lines_that_it_has_room_for(graph: Path, has
     while chunk := _read(reader):
         shown += chunk
     os.close(reader)
-    messages = shown.replace(b"\r\n", b"\n").decode().rpartition("\x1b[2K")[2]  # behind what showed progress
+    messages = shown.replace(b"\r\n", b"\n").decode().rpartition("\x1b[K")[2]  # behind what showed progress
     assert ("\x1b[31m\x1b[1merror[SPY0118]\x1b[0m" in messages) == has_colours
     assert ("\x1b[" in messages) == has_colours
     for code in ("\x1b[31m", "\x1b[34m", "\x1b[1m", "\x1b[0m"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spyrec
+from spyrec.bundle import known_texts
+from spyrec.bundle.mlir_parser import parse_program
+from spyrec.bundle.program import Program
+from spyrec.bundle.superdsc_reader import parse_superdsc
+from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.cli import main
-from spyrec.compare.diff import Difference, DifferenceKind, diff_bundles, diff_json, diff_programs
+from spyrec.compare.bundle_diff import BundleDiff, diff_directories
+from spyrec.compare.diff import Alike, Difference, DifferenceKind, diff_bundles, diff_json, diff_programs
+from spyrec.compare.diff_report import to_json, to_json_text
 from spyrec.diagnostics import SpyrecError
-from tests.foreign import EXAMPLES, copy_example
+from tests.foreign import EXAMPLES, argument_table, copy_example
 from tests.handmade import add_bundle
 
 Json = Any
@@ -100,16 +108,124 @@ def test_two_values_have_no_differences_exactly_when_they_are_equal(left: Json, 
     }
 
 
+WIDE = st.dictionaries(
+    st.sampled_from([str(number) for number in range(40)]),
+    st.sampled_from([0, 1, 1.0, -0.0, True, "a", {"0": 1}, {"0": 1.0}, [1], [True]]),
+    min_size=14,
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(WIDE, WIDE), min_size=1, max_size=3), st.data())
+def test_what_is_looked_up_is_what_would_be_found(pairs: list[tuple[Json, Json]], data: st.DataObject) -> None:
+    alike = Alike()
+    for number in range(4):
+        left, right = data.draw(st.sampled_from(pairs))
+        content: tuple[Json, Json] = {"mb": {"data_": left}, "x": [left]}, {"mb": {"data_": right}, "x": [right]}
+        assert diff_json(f"f{number}", *content, alike) == diff_json(f"f{number}", *content)
+
+
+def test_superdscs_that_are_alike_differ_each_at_its_own_places(tmp_path: Path) -> None:
+    for name, cores in (("left", 32), ("right", 16)):
+        spyrec.compile(chain(12), spyrec.CompileOptions(cores=cores)).save(tmp_path / name)
+    left, right = tmp_path / "left", tmp_path / "right"
+    found = [item for item in diff_bundles(left, right) if item.file.startswith("sdsc_")]
+    expected: list[Difference] = []
+    for path in sorted(left.glob("sdsc_*.json")):
+        sides = [json.loads((side / path.name).read_bytes()) for side in (left, right)]
+        expected += diff_json(path.name, *sides)
+    assert found == expected
+
+
+def chain(length: int) -> Json:
+    """Return a graph of additions one after the other."""
+    names = ["a", *(f"y{number}" for number in range(length))]
+    nodes = [{"name": names[k + 1], "op": "add", "inputs": [names[k], "b"]} for k in range(length)]
+    inputs = [{"name": name, "shape": [64, 128], "dtype": "float16"} for name in "ab"]
+    return {"format": "spyrec.graph/1", "inputs": inputs, "nodes": nodes, "outputs": [names[-1]]}
+
+
+def test_a_program_is_parsed_once_for_each_side(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    left, right = pair
+    text = (right / "bundle.mlir").read_text()
+    (right / "bundle.mlir").write_text(f"// other bytes\n{text}")
+    path = right / "sdsc_0.json"
+    path.write_text(path.read_text().replace('"32"', '"31"'))
+    parsed: list[bytes] = []
+
+    def counted(given: bytes, file: str | None = None) -> Program:
+        parsed.append(given)
+        return parse_program(given, file)
+
+    monkeypatch.setattr(known_texts, "parse_program", counted)
+    for is_semantic in (False, True):
+        parsed.clear()
+        diff_directories(left, right, is_semantic=is_semantic)
+        assert len(parsed) == 2
+
+
+def test_bundles_without_manifest_are_told_by_the_names_of_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = copy_example("add", tmp_path)
+    right = tmp_path / "right"
+    shutil.copytree(left, right)
+    table = tmp_path / "args.json"
+    table.write_text(json.dumps(argument_table("add")))
+    path = right / "sdsc_0.json"
+    dsc = parse_superdsc(path.read_bytes())
+    first, *others = dsc.operands
+    turned = replace(first, layout_dim_order=tuple(reversed(first.layout_dim_order)))
+    path.write_bytes(to_bytes(replace(dsc, operands=(turned, *others))))
+    both = [str(left), str(right)]
+    assert main(["diff", "--semantic", *both, "--args", str(table)]) == 1
+    assert "  t0 is laid out [" in capsys.readouterr().out
+    assert main(["diff", "--semantic", *both]) == 1
+    assert "t0" not in capsys.readouterr().out
+    other = tmp_path / "other.json"
+    content = argument_table("add")
+    content["arguments"][0]["name"] = "first"
+    other.write_text(json.dumps(content))
+    assert main(["diff", *both, "--args", str(table), "--args", str(other)]) == 1
+    assert "first is an argument of the right side only" in capsys.readouterr().out
+    assert main(["diff", *both, *(["--args", str(table)] * 3)]) == 2
+    assert main(["diff", "--semantic", str(left), str(left), "--args", str(table)]) == 0
+    capsys.readouterr()
+
+
+def test_a_table_stands_beside_a_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = add_bundle(tmp_path)
+    bundle.save(tmp_path / "whole")
+    shutil.copytree(tmp_path / "whole", tmp_path / "bare")
+    manifest = json.loads((tmp_path / "bare" / "manifest.json").read_text())
+    (tmp_path / "bare" / "manifest.json").unlink()
+    keys = ("name", "role", "arg_index", "address", "device_size", "device_dtype")
+    arguments = [{key: item[key] for key in keys} for item in manifest["arguments"]]
+    table = tmp_path / "args.json"
+    content = {"format": "spyrec.args/1", "pool_bytes": 0, "arguments": arguments}
+    table.write_text(json.dumps(content))
+    both = [str(tmp_path / "whole"), str(tmp_path / "bare")]
+    assert main(["diff", "--semantic", *both, "--args", str(table)]) == 0, capsys.readouterr().out
+    assert main(["diff", "--semantic", both[0], both[0], "--args", str(table)]) == 2
+    assert "both have one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["plain", "\x7f", "\u00e9", "\ud800", '\b\f\n\x01 \\ " /'])
+def test_the_object_is_the_standard_library_s(text: str) -> None:
+    found = BundleDiff((), (Difference("f", text, DifferenceKind.CHANGED, text, None),), is_semantic=False)
+    assert to_json_text(found) == json.dumps(to_json(found), indent=2)
+
+
 def test_an_inserted_statement_is_one_difference_and_shifts_nothing() -> None:
     text = (EXAMPLES / "nested_loop_symbolic" / "bundle.mlir").read_text()
     line = "\t\t%arg_9_core_offset_1 = arith.constant 1 : index\n"
     lines = text.splitlines(keepends=True)
     inserted = "".join([*lines[:100], line, *lines[100:]])
-    assert diff_programs("bundle.mlir", text, inserted) == [
+    assert diff_programs("bundle.mlir", text.encode(), inserted.encode()) == [
         Difference("bundle.mlir", "statement 101", DifferenceKind.ONLY_RIGHT, None, line.strip())
     ]
     changed = text.replace("-33, -34", "-33, -99")
-    (found,) = diff_programs("bundle.mlir", text, changed)
+    (found,) = diff_programs("bundle.mlir", text.encode(), changed.encode())
     assert found.kind is DifferenceKind.CHANGED
     assert found.left is not None
     assert found.right is not None
