@@ -23,6 +23,7 @@ settings.load_profile("same")
 
 NEEDS = {
     "catalogue/test_against_torch.py": ("torch", "torch"),
+    "catalogue/test_promotion_against_torch.py": ("torch", "torch"),
     "catalogue/test_signatures_against_torch.py": ("torch", "torch"),
     "conformance/test_torch.py": ("torch", "torch"),
     "frontends/torch_export/test_export_variants.py": ("torch", "torch"),

@@ -92,7 +92,7 @@ def compute_on_host(
     """Return the results of ``nodes`` by name, in the host carriers of their dtypes.
 
     ``values``: their operands by name, floats of any width; ``load`` gives a constant.  Errors: SPY0318 a number of an
-    int64 or int32 result that does not fit into 32 bits; those of :func:`apply_reference`.
+    int64 result, or of a conversion to int32, that does not fit into 32 bits; those of :func:`apply_reference`.
     """
     alive: dict[str, Array] = {}
     held = dict(values)
@@ -113,9 +113,21 @@ def compute_on_host(
                 if is_moved and wanted.dtype.is_float:
                     results[name] = np.ascontiguousarray(array).reshape(wanted.shape)
                 else:
+                    if wanted.dtype is DType.INT64:
+                        refuse_wide(name, array)
+                    refuse_wide_cast(node, name, array, wanted.dtype)
                     results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
                 held[name] = results[name]
     return results
+
+
+def refuse_wide_cast(node: Node, name: str, array: HostArray, wanted: DType) -> None:
+    """Refuse a conversion to int32 of what does not fit (SPY0318).
+
+    PyTorch promises nothing of it; what arithmetic of int32 makes wraps around.
+    """
+    if wanted is DType.INT32 and catalogue()[node.op].kind is OpKind.CAST:
+        refuse_wide(name, as_computed(array, DType.INT64))
 
 
 def _have_one_carrier(graph: Graph, names: Sequence[str], held: Mapping[str, HostArray]) -> bool:
@@ -125,10 +137,8 @@ def _have_one_carrier(graph: Graph, names: Sequence[str], held: Mapping[str, Hos
 
 
 def _stored(name: str, array: Array, wanted: TensorType) -> HostArray:
-    """Return a result in its carrier: rounded once; integers of 32 bits and more have to fit into 32."""
+    """Return a result in its carrier, rounded once."""
     assert array.shape == wanted.shape, (name, array.shape, wanted)
-    if wanted.dtype in (DType.INT32, DType.INT64):
-        refuse_wide(name, array)
     return np.ascontiguousarray(encode(array, wanted.dtype)).reshape(wanted.shape)
 
 

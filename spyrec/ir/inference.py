@@ -8,7 +8,7 @@ from typing import cast
 from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Operand, Scalar, Value
-from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
+from spyrec.ir.numbers import HOST_DTYPES, default_dtype, holds, misfit
 from spyrec.ir.opdef import Attributes, OpDef, OperandTypes, OpError, catalogue
 from spyrec.ir.operands import widest_integer
 from spyrec.ir.sizes import dim_of_size
@@ -104,6 +104,7 @@ def operand_types(
     """
     _require_arity(definition, len(operands))
     types = [_operand_type(definition, index, operand, values) for index, operand in enumerate(operands)]
+    _refuse_bools(definition, operands, types)
     if any(isinstance(operand, Scalar) for operand in operands):
         beside = number_dtype(definition, operands, values)
         for index, operand in enumerate(operands):
@@ -114,6 +115,17 @@ def operand_types(
     if None in types:
         _require_present(definition, types, len(operands))
     return tuple(types)
+
+
+def _refuse_bools(definition: OpDef, operands: Sequence[Operand], types: OperandTypes) -> None:
+    """Refuse bools, tensors and numbers, where the op has no arithmetic of them.  Errors: SPY0202."""
+    for index, (operand, found) in enumerate(zip(operands, types, strict=True)):
+        other = definition.operand_spec(index).no_bool
+        is_bool = isinstance(operand, Scalar) and isinstance(operand.value, bool)
+        if other is not None and (is_bool or (found is not None and found.dtype is DType.BOOL)):
+            shown = f"the number {operand.value}" if isinstance(operand, Scalar) else str(found)
+            message = f"{definition.name} has no arithmetic of bools, and operand {index} is {shown}"
+            raise OpError("SPY0202", message, hint=f"for bools there are {other}", operand=index)
 
 
 def _require_present(definition: OpDef, types: OperandTypes, count: int) -> None:
@@ -151,7 +163,8 @@ def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping
 
     It is that of the float among its tensors, and where there is none, what PyTorch makes of the numbers beside them:
     float32 of a number with a point, the widest integer of a whole one, bool of true and false.  Without any tensor it
-    is float16, or bool.  A number that fills places of the first operand has its dtype, where that holds it.
+    is float16 (in place of PyTorch's default, float32), int64 or bool.  A number that fills places of the first operand
+    has its dtype, where that holds it; of bools each does.
     """
     dtypes = [
         values[operand].type.dtype
@@ -159,14 +172,14 @@ def number_dtype(definition: OpDef, operands: Sequence[Operand], values: Mapping
         if isinstance(operand, str) and not definition.operand_spec(index).is_condition
     ]
     numbers = [operand.value for operand in operands if isinstance(operand, Scalar)]
-    if _fills(definition, operands) and all(fits(number, dtypes[0]) for number in numbers):
+    if _fills(definition, operands) and all(holds(number, dtypes[0]) for number in numbers):
         return dtypes[0]
     found = next((dtype for dtype in dtypes if dtype.is_float), None)
     if found is not None:
         return found
     are_bools = bool(numbers) and all(isinstance(number, bool) for number in numbers)
-    if not dtypes:
-        return DType.BOOL if are_bools else DType.FLOAT16
+    if not dtypes and numbers:
+        return default_dtype(numbers)
     if any(isinstance(number, float) for number in numbers):
         return DType.FLOAT32
     whole = [dtype for dtype in dtypes if dtype is not DType.BOOL]
@@ -183,7 +196,7 @@ def _fills(definition: OpDef, operands: Sequence[Operand]) -> bool:
 
 
 def _number_type(operand: Scalar, index: int, dtype: DType) -> TensorType:
-    if not fits(operand.value, dtype):
+    if not holds(operand.value, dtype):
         where = f"{dtype.value}, the dtype of the tensors beside it"
         message = f"the number {operand.value} does not fit {where}: {misfit(operand.value, dtype)}"
         raise OpError("SPY0215", message, hint="a number never widens a tensor", operand=index)

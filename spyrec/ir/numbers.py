@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,25 @@ def fits(number: float | bool, dtype: DType) -> bool:
     return abs(number) <= LARGEST[dtype]
 
 
+def holds(number: float | bool, dtype: DType) -> bool:
+    """Return whether places of a tensor of ``dtype`` can be filled with a number: it fits, or they hold its truth."""
+    return dtype is DType.BOOL or fits(number, dtype)
+
+
+def as_held(number: float | bool, dtype: DType) -> float | bool:
+    """Return a number as what fills places of a tensor of ``dtype``: of bools, whether it is not 0."""
+    return bool(number) if dtype is DType.BOOL else number
+
+
+def default_dtype(numbers: Iterable[float | bool]) -> DType:
+    """Return the dtype of numbers that no tensor stands beside: bool, int64, or float16 where one is a float.
+
+    It is PyTorch's, with float16 for its default dtype of floats (product contract of ``full``).
+    """
+    kinds = {type(number) for number in numbers}
+    return DType.FLOAT16 if float in kinds else DType.INT64 if int in kinds else DType.BOOL
+
+
 def misfit(number: float | bool, dtype: DType) -> str:
     """Return why a number does not fit a dtype: ``its numbers run from -128 to 127``."""
     if dtype is DType.BOOL:
@@ -65,14 +85,14 @@ def as_written(number: float | bool) -> float | bool:
 def as_computed(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
     """Return a result as values of ``dtype`` are computed with: float64, bool, or int64 that a narrow integer holds.
 
-    Integers of 8 and 16 bits wrap around, as in PyTorch; wider ones are as they are.
+    Integers of 32 bits and fewer wrap around, as in PyTorch; int64, which a device holds in 32 bits, are as they are.
     """
     if dtype is DType.BOOL:
         return values.astype(np.bool_, copy=False)
     if dtype.is_float:
         return values.astype(np.float64, copy=False)
     whole = values.astype(np.int64, copy=False)
-    return whole if dtype in (DType.INT32, DType.INT64) else whole.astype(dtype.carrier).astype(np.int64)
+    return whole if dtype is DType.INT64 else whole.astype(dtype.carrier).astype(np.int64)
 
 
 def decode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:

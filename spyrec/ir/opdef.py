@@ -89,6 +89,7 @@ class OperandSpec:
     ``is_variadic`` is legal on the last one only: it takes one or more remaining operands.  ``accepts_number``: a
     number may stand here instead of a tensor.  ``is_condition``: it does not tell the dtype of the numbers beside it.
     ``is_fill``: a number here takes a place among those of the first operand, and its dtype where it is one of these.
+    ``no_bool``: what to use in place of the op where this operand is a bool, which PyTorch refuses here.
     """
 
     name: str
@@ -97,6 +98,7 @@ class OperandSpec:
     accepts_number: bool = False
     is_condition: bool = False
     is_fill: bool = False
+    no_bool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

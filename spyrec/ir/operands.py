@@ -77,9 +77,23 @@ def require_number(dtype: DType, number: float, attribute: str) -> None:
 
 
 def require_factor(dtype: DType, number: float, attribute: str) -> None:
-    """Refuse a factor of whole numbers that has a fraction or more than 64 bits.  Errors: SPY0215."""
-    if not dtype.is_float:
-        require_number(DType.INT64, number, attribute)
+    """Refuse a factor of whole numbers that is none of them.  Errors: SPY0215.
+
+    Of bools any number says whether it is 0.
+    """
+    if not dtype.is_float and dtype is not DType.BOOL:
+        require_number(dtype, number, attribute)
+
+
+def require_alpha(dtype: DType, alpha: float) -> None:
+    """Refuse an ``alpha`` of sums of whole numbers that is none of them, or is written as a float, as PyTorch does.
+
+    Errors: SPY0215.
+    """
+    if isinstance(alpha, float) and not dtype.is_float:
+        message = f"alpha {alpha} is a float, and the sum is of {dtype.value}"
+        raise OpError("SPY0215", message, hint="write a whole alpha without a point", attribute="alpha")
+    require_factor(dtype, alpha, "alpha")
 
 
 def converted(values: Array, dtype: DType | None) -> Array:

@@ -12,7 +12,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.graph import ConstantData, Derived, Graph, Node, Operand, Origin, Scalar, Value, location_of
 from spyrec.ir.inference import MAX_ELEMENTS, dim_names, number_dtype
-from spyrec.ir.numbers import encode
+from spyrec.ir.numbers import as_held, encode
 from spyrec.ir.opdef import Attributes, catalogue
 from spyrec.ir.types import TensorType
 
@@ -133,7 +133,7 @@ def numbers_as_constants(builder: GraphRewriter, node: Node) -> tuple[Operand, .
     """Return the operands with every number replaced by a 0-d constant of the dtype the node computes in."""
     dtype = number_dtype(catalogue()[node.op], node.inputs, builder.values)
     return tuple(
-        builder.scalar(operand.value, dtype, node.origin) if isinstance(operand, Scalar) else operand
+        builder.scalar(as_held(operand.value, dtype), dtype, node.origin) if isinstance(operand, Scalar) else operand
         for operand in node.inputs
     )
 

@@ -15,7 +15,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import ConstantData, Graph, Node
-from spyrec.ir.host_ops import node_reason, refuse_wide
+from spyrec.ir.host_ops import node_reason, refuse_wide, refuse_wide_cast
 from spyrec.ir.numbers import HOST_DTYPES, as_computed, decode, encode
 from spyrec.ir.opdef import Array, OpKind, catalogue
 from spyrec.passes.unpack_weights import is_unpacking, unpacked_weight
@@ -31,7 +31,8 @@ def folded_values(graph: Graph) -> dict[str, Array]:
 
     A node counts where the host would compute it, or where it reads such a value or what attributes alone make: what
     the device computes of the graph's own constants stays the device's.  A weight that was packed is float32, of any
-    size.  A graph with symbolic dims has none.  Errors: SPY0231, SPY0232 constants that are no index or mask there.
+    size.  A graph with symbolic dims has none.  Errors: SPY0231, SPY0232 constants that are no index or mask there,
+    SPY0318 one that no int32 is.
     """
     if graph.symbolic_dims:
         return {}
@@ -78,6 +79,8 @@ def _load(graph: Graph, names: list[str], known: dict[str, Array]) -> None:
 def _computed(graph: Graph, node: Node, known: Mapping[str, Array]) -> dict[str, Array]:
     with np.errstate(all="ignore"):
         results = apply_reference(node, node_operands(graph, node, known))
+        for name, result in zip(node.outputs, results, strict=False):
+            refuse_wide_cast(node, name, result, graph.type_of(name).dtype)
         return {
             name: as_computed(result, graph.type_of(name).dtype)
             for name, result in zip(node.outputs, results, strict=False)  # who names none has the first
@@ -101,7 +104,7 @@ def without_folded(graph: Graph, folded: Mapping[str, Array]) -> Graph:
 def _constant(graph: Graph, name: str, values: Array) -> ConstantData:
     """Return numbers as a constant; floats stay float64, so that nothing but the device's format rounds them."""
     dtype = graph.type_of(name).dtype
-    if dtype in (DType.INT32, DType.INT64):
+    if dtype is DType.INT64:
         refuse_wide(name, values)
     return ConstantData(array=np.ascontiguousarray(values if dtype in _KEPT_WHOLE else encode(values, dtype)))
 

@@ -101,3 +101,18 @@ def test_the_least_number_comes_back_finite_and_infinities_stay(dtype: str) -> N
     np.testing.assert_allclose(found, [largest, -largest, np.inf, -np.inf, -1.0, 2.0, 0.0, -end], rtol=2**-8)
     np.testing.assert_allclose(numbers(run.outputs["f"], dtype), np.full(3, -largest), rtol=2**-8)
     assert np.isfinite(numbers(run.outputs["f"], dtype)).all()
+
+
+def test_what_is_brought_is_clamped_and_what_is_computed_overflows() -> None:
+    """1e10 is beyond the device's 16 bits: a bfloat16 that is moved is the largest number, one that is made is none."""
+    builder = spyrec.GraphBuilder("limits")
+    brought, single = builder.input("brought", (2,), "bfloat16"), builder.input("single", (2,), "float32")
+    builder.output(builder.clone(brought, name="moved"))
+    builder.output(builder.to(single, dtype="bfloat16", name="made"))
+    given = np.array([1e10, -1e10], np.float32)
+    halves = (given.view(np.uint32) >> 16).astype(np.uint16)
+    run = spyrec.run(spyrec.compile(builder), {"brought": halves, "single": given}, spyrec.RunOptions(check=True))
+    assert run.is_ok
+    found = {name: (array.astype(np.uint32) << 16).view(np.float32) for name, array in run.outputs.items()}
+    np.testing.assert_allclose(found["moved"], [8573157376.0, -8573157376.0], rtol=2**-8)
+    np.testing.assert_array_equal(found["made"], [np.inf, -np.inf])

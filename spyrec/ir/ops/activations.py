@@ -180,6 +180,7 @@ class ThresholdAttributes:
 
 
 def _infer_threshold(operands: OperandTypes, attributes: ThresholdAttributes) -> tuple[TensorType, ...]:
+    _require_whole(operands, "threshold", attributes.threshold)
     _require_whole(operands, "value", attributes.value)
     return whole_result(operands, attributes)
 

@@ -13,7 +13,7 @@ import numpy as np
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF
 from spyrec.hardware.dtypes import DType
-from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes
+from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Real
 from spyrec.ir.opdef import (
     Array,
     Attributes,
@@ -29,7 +29,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import alike, array, common_dtype, floats, present, require_factor, scaled, tensor
+from spyrec.ir.operands import alike, array, common_dtype, floats, present, require_alpha, scaled, tensor
 from spyrec.ir.ops.division import floor_quotient, whole_quotient
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast, broadcast_axes
@@ -83,14 +83,19 @@ _SINGLE_SAMPLES = (((f32(3, 5), f32(5)), NO_ATTRIBUTES),)
 
 @dataclass(frozen=True, slots=True)
 class AlphaAttributes:
-    """``alpha`` scales the second operand before it is added or subtracted."""
+    """``alpha`` scales the second operand before it is added or subtracted; a float scales floats alone."""
 
-    alpha: float = 1.0
+    alpha: Real = 1
+
+
+def complete_alpha(operands: OperandTypes, attributes: AlphaAttributes) -> AlphaAttributes:
+    """Return the factor of floats as a float, however it is written."""
+    return AlphaAttributes(float(attributes.alpha)) if common_dtype(operands).is_float else attributes
 
 
 def _infer_scaled(operands: OperandTypes, attributes: AlphaAttributes) -> tuple[TensorType, ...]:
     (result,) = _infer_arithmetic(operands, attributes)
-    require_factor(result.dtype, attributes.alpha, "alpha")
+    require_alpha(result.dtype, attributes.alpha)
     return (result,)
 
 
@@ -103,17 +108,27 @@ def _sum_of(sign: float) -> Reference:
     return rule(AlphaAttributes, reference)
 
 
-for _name, _summary, _sign in (("add", "input + alpha other", 1.0), ("sub", "input - alpha other", -1.0)):
+NO_BOOLS = (
+    OperandSpec("input", accepts_number=True, no_bool="logical_not and bitwise_xor"),
+    OperandSpec("other", accepts_number=True, no_bool="logical_not and bitwise_xor"),
+)
+"""Two tensors, or a tensor and a number, none of them bool: PyTorch subtracts none."""
+
+for _name, _summary, _sign, _operands in (
+    ("add", "input + alpha other", 1.0, _PAIR),
+    ("sub", "input - alpha other", -1.0, NO_BOOLS),
+):
     register(
         OpDef(
             name=_name,
             summary=_summary,
             kind=OpKind.POINTWISE,
-            operands=_PAIR,
+            operands=_operands,
             attributes=AlphaAttributes,
             infer=rule(AlphaAttributes, _infer_scaled),
             reference=_sum_of(_sign),
             axes=_axes,
+            complete=rule(AlphaAttributes, complete_alpha),
             device=DeviceOp(_name),
             roundings=Roundings(1.0),
             samples=(

@@ -13,11 +13,20 @@ from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF_OR_SINGLE
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes, OperandSpec, OperandTypes, OpError, Roundings, rule
-from spyrec.ir.operands import alike, array, common_float, floats, require_factor, scaled, tensor, unsupported
-from spyrec.ir.ops.binary import AlphaAttributes
+from spyrec.ir.operands import (
+    alike,
+    array,
+    common_float,
+    floats,
+    require_alpha,
+    require_factor,
+    scaled,
+    tensor,
+    unsupported,
+)
+from spyrec.ir.ops.binary import NO_BOOLS, AlphaAttributes, complete_alpha
 from spyrec.ir.pointwise_definition import (
     ONE,
-    PAIR,
     PointwiseRules,
     arithmetic_result,
     broadcast_shape,
@@ -31,7 +40,7 @@ _ONE = Roundings(1.0)
 
 def _infer_rsub(operands: OperandTypes, attributes: AlphaAttributes) -> tuple[TensorType, ...]:
     (result,) = arithmetic_result(operands, attributes)
-    require_factor(result.dtype, attributes.alpha, "alpha")
+    require_alpha(result.dtype, attributes.alpha)
     return (result,)
 
 
@@ -43,13 +52,19 @@ def _rsub(operands: Sequence[Array | None], attributes: AlphaAttributes) -> tupl
 define_pointwise(
     "rsub",
     "other - alpha input",
-    PAIR,
-    PointwiseRules(rule(AlphaAttributes, _infer_rsub), rule(AlphaAttributes, _rsub), HALF_OR_SINGLE, roundings=_ONE),
+    NO_BOOLS,
+    PointwiseRules(
+        rule(AlphaAttributes, _infer_rsub),
+        rule(AlphaAttributes, _rsub),
+        HALF_OR_SINGLE,
+        complete=rule(AlphaAttributes, complete_alpha),
+        roundings=_ONE,
+    ),
     (
         ((f16(3, 5), f16(5)), AlphaAttributes()),
         ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),
         ((f32(4, 33), f32()), AlphaAttributes(2.0)),
-        ((i64(3), i64(3)), AlphaAttributes(2.0)),
+        ((i64(3), i64(3)), AlphaAttributes(2)),
     ),
     AlphaAttributes,
 )

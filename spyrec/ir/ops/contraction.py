@@ -86,7 +86,7 @@ def _contract(name: str, a: TensorType, b: TensorType) -> None:
 
 
 def times(left: Array, right: Array) -> Array:
-    """Return a matrix product: of floats in float64, of integers in int64, of bools whether any pair is true."""
+    """Return a matrix product: of floats in float64, of integers in int64."""
     return np.asarray(np.matmul(left, right))
 
 
@@ -111,11 +111,17 @@ def _matmul_axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     return tuple(sources)
 
 
-def product_dtype(operands: OperandTypes) -> DType:
-    """Return the dtype of a product: both operands are floats of one dtype, or both are whole."""
+def product_dtype(operands: OperandTypes, *, takes_bools: bool = False) -> DType:
+    """Return the dtype of a product: both operands are floats of one dtype, or integers of one.
+
+    Errors: SPY0202 a float beside others, or bools, which PyTorch does not multiply as matrices; SPY0203.
+    """
     if any(operand.dtype.is_float for _, operand in present(operands)):
         return common_float(operands)
-    return require_same_dtype(operands)
+    dtype = require_same_dtype(operands)
+    if dtype is DType.BOOL and not takes_bools:
+        raise OpError("SPY0202", "bools have no matrix products", hint="convert them: to(float16)", operand=0)
+    return dtype
 
 
 def _infer_ranked(name: str, ranks: tuple[int, int]) -> InferRule:

@@ -58,7 +58,7 @@ def _is_sum(equation: Equation, shapes: Sequence[Shape]) -> bool:
 
 
 def _infer(operands: OperandTypes, attributes: EinsumAttributes) -> tuple[TensorType, ...]:
-    equation, dtype = equation_of(operands, attributes), product_dtype(operands)
+    equation, dtype = equation_of(operands, attributes), product_dtype(operands, takes_bools=True)
     if _is_sum(equation, [operand.shape for _, operand in present(operands)]):
         dtype = total_dtype(TensorType((), dtype), None)
     return (TensorType(equation.shape, dtype),)

@@ -61,6 +61,8 @@ def _folded_axes(operands: OperandTypes, attributes: ExtremumAttributes) -> Axis
 
 
 def _infer_places(operands: OperandTypes, attributes: ExtremumAttributes) -> tuple[TensorType, ...]:
+    if tensor(operands).dtype is DType.BOOL:
+        raise OpError("SPY0202", "the largest of bools has no one place", hint="convert them: to(int32)", operand=0)
     return (TensorType(_folded_shape(tensor(operands), attributes), DType.INT64),)
 
 
@@ -79,7 +81,6 @@ _SAMPLES: tuple[Sample, ...] = (
     ((f32(2, 3, 4),), ExtremumAttributes(1, keepdim=True)),
     ((f16(2, 3),), ExtremumAttributes(keepdim=True)),
     ((i64(3, 4),), ExtremumAttributes()),
-    ((boolean(4),), ExtremumAttributes(0)),
     ((f16(),), ExtremumAttributes(0)),
     ((f16(0, 3),), ExtremumAttributes(1)),
 )
@@ -199,7 +200,7 @@ register(
         formats=HALF_OR_SINGLE,
         result_count=2,
         pieces=rule(ExtremumAttributes, _both_folds),
-        samples=_SAMPLES,
+        samples=(*_SAMPLES, ((boolean(4),), ExtremumAttributes(0))),
     )
 )
 

@@ -108,9 +108,10 @@ def _add(operands: Sequence[Array | None], attributes: IndexAddAttributes) -> tu
     x, chosen, dim = _rows(operands, attributes.dim)
     kind = x.dtype
     added = _source(operands, x, chosen, dim)
+    alpha = attributes.alpha
     if kind == np.bool_:
-        x, added = x.astype(np.int64), added.astype(np.int64)
-    total = add_at(x, _window(dim, chosen), scaled(attributes.alpha, added.astype(x.dtype, copy=False)))
+        x, added, alpha = x.astype(np.int64), added.astype(np.int64), int(bool(alpha))
+    total = add_at(x, _window(dim, chosen), scaled(alpha, added.astype(x.dtype, copy=False)))
     return (total.astype(kind).reshape(array(operands).shape),)
 
 
@@ -243,7 +244,9 @@ define_on_host(
     "input with values at [i, j, ...]: index tensors as those of index or bool masks, then the values",
     (
         OperandSpec("input"),
-        OperandSpec("indices", is_optional=True, is_variadic=True, accepts_number=True, is_condition=True),
+        OperandSpec(
+            "indices", is_optional=True, is_variadic=True, accepts_number=True, is_condition=True, is_fill=True
+        ),
     ),
     HostRules(rule(PutAttributes, _infer_put), rule(PutAttributes, _put), axes_of_input),
     (

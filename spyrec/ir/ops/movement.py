@@ -10,7 +10,7 @@ from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
-from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
+from spyrec.ir.numbers import HOST_DTYPES, default_dtype, holds, misfit
 from spyrec.ir.opdef import (
     Array,
     Attributes,
@@ -269,22 +269,31 @@ register(
 
 @dataclass(frozen=True, slots=True)
 class FullAttributes:
-    """Shape, number and dtype; without a dtype float16, which is spyrec's default and not PyTorch's."""
+    """Shape, number and dtype.
+
+    Without a dtype that of the number: bool of true and false, int64 of a whole number, and of a float float16, which
+    is spyrec's default and not PyTorch's.
+    """
 
     size: Sizes
     fill_value: Number
-    dtype: DType = DType.FLOAT16
+    dtype: DType | None = None
+
+    @property
+    def result_dtype(self) -> DType:
+        """The dtype of the tensor."""
+        return self.dtype or default_dtype((self.fill_value,))
 
 
 def full_type(attributes: FullAttributes) -> TensorType:
     """Return the type of a tensor of one number.  Errors: SPY0208 the size, SPY0215 the number."""
     if any(extent < 0 for extent in attributes.size):
         raise OpError("SPY0208", f"size {show(attributes.size)} holds an extent below 0", attribute="size")
-    if not fits(attributes.fill_value, attributes.dtype):
-        reason = misfit(attributes.fill_value, attributes.dtype)
-        message = f"fill_value {attributes.fill_value} is no {attributes.dtype.value}: {reason}"
+    dtype = attributes.result_dtype
+    if not holds(attributes.fill_value, dtype):
+        message = f"fill_value {attributes.fill_value} is no {dtype.value}: {misfit(attributes.fill_value, dtype)}"
         raise OpError("SPY0215", message, attribute="fill_value")
-    return TensorType(tuple(map(int, attributes.size)), attributes.dtype)
+    return TensorType(tuple(map(int, attributes.size)), dtype)
 
 
 def _infer_full(_: OperandTypes, attributes: FullAttributes) -> tuple[TensorType, ...]:
@@ -297,9 +306,10 @@ def _full_axes(_: OperandTypes, attributes: FullAttributes) -> AxisSources:
 
 def full_values(attributes: FullAttributes) -> Array:
     """Return a tensor of one number, which takes no memory of its own."""
-    if attributes.dtype is DType.BOOL:
+    dtype = attributes.result_dtype
+    if dtype is DType.BOOL:
         return np.broadcast_to(np.bool_(attributes.fill_value), attributes.size)
-    carrier = np.float64 if attributes.dtype.is_float else np.int64
+    carrier = np.float64 if dtype.is_float else np.int64
     return np.broadcast_to(carrier(attributes.fill_value), attributes.size)
 
 

@@ -70,6 +70,9 @@ def _infer(operands: OperandTypes, given: NormAttributes | VectorNormAttributes)
     dtype = attributes.dtype or operand.dtype
     if not dtype.is_float:
         raise OpError("SPY0202", f"a norm is a fraction, and {dtype.value} has none", attribute="dtype")
+    if dtype not in (operand.dtype, DType.FLOAT32):
+        message = f"a norm of {operand.dtype.value} is none of {dtype.value}: its elements would be rounded first"
+        raise OpError("SPY0202", message, hint=f"convert the norm: to({dtype.value})", attribute="dtype")
     folded = normalize_dims(attributes.dim, operand.rank)
     if attributes.p < 0 or math.isinf(attributes.p):
         require_elements(operand, folded)

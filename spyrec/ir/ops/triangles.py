@@ -100,8 +100,8 @@ MOST_CLASSES = 2**26
 
 def _infer_one_hot(operands: OperandTypes, attributes: OneHotAttributes) -> tuple[TensorType, ...]:
     operand = tensor(operands)
-    if operand.dtype.is_float or operand.dtype is DType.BOOL:
-        message = f"classes are integers, not {operand.dtype.value}"
+    if operand.dtype is not DType.INT64:
+        message = f"classes are of int64, not {operand.dtype.value}"
         raise OpError("SPY0202", message, hint="convert it first: to(int64)", operand=0)
     if attributes.num_classes == -1:
         hint = "give the number of classes: that of the largest element is known when the graph runs"

@@ -73,6 +73,12 @@ def _relu(x: Floats) -> Floats:
     return np.maximum(x, 0.0)
 
 
+def _float_result(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    """The result of a function that PyTorch has of floats alone."""
+    require_float(tensor(operands), 0)
+    return (tensor(operands),)
+
+
 _WHOLE = frozenset({"abs", "neg", "floor", "relu"})
 """Functions that give whole numbers of whole numbers."""
 
@@ -96,7 +102,7 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
             kind=OpKind.POINTWISE,
             operands=_INPUT,
             attributes=NoAttributes,
-            infer=_same_result if name in _WHOLE else _function_result,
+            infer=_same_result if name in _WHOLE else _float_result if name == "silu" else _function_result,
             reference=reference,
             axes=_axes,
             device=device,
@@ -140,7 +146,7 @@ register(
         kind=OpKind.POINTWISE,
         operands=_INPUT,
         attributes=GeluAttributes,
-        infer=_function_result,
+        infer=_float_result,
         reference=rule(GeluAttributes, _gelu),
         axes=_axes,
         device=DeviceOp("gelufwd"),
@@ -161,7 +167,7 @@ class SoftplusAttributes:
 def _infer_softplus(operands: OperandTypes, attributes: SoftplusAttributes) -> tuple[TensorType, ...]:
     if attributes.beta == 0:
         raise OpError("SPY0209", "beta is 0, and softplus divides by it", attribute="beta")
-    return _function_result(operands, attributes)
+    return _float_result(operands, attributes)
 
 
 def _softplus(operands: Sequence[Array | None], attributes: SoftplusAttributes) -> tuple[Array, ...]:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from spyrec.hardware.dtypes import DType
-from spyrec.ir.graph import Node, Operand
+from spyrec.ir.graph import Node, Operand, Scalar
+from spyrec.ir.numbers import as_held
 from spyrec.ir.ops.binary import AlphaAttributes
 from spyrec.ir.ops.unary import ClampAttributes, GeluAttributes
 from spyrec.ir.types import TensorType
@@ -53,6 +54,8 @@ def _logical_xor(builder: NodeBuilder) -> str:
 
 def _masked_fill(builder: NodeBuilder) -> str:
     given, mask, value = builder.node.inputs
+    if isinstance(value, Scalar):
+        value = Scalar(as_held(value.value, builder.type_of(given).dtype))
     return builder.emit("where", mask, value, given)
 
 

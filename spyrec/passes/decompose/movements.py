@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import DimAttributes
 from spyrec.ir.graph import Node
+from spyrec.ir.numbers import as_held
 from spyrec.ir.ops.movement import FullAttributes, JoinAttributes, RepeatAttributes, ToAttributes
 from spyrec.ir.ops.views import ExpandAttributes, ReshapeAttributes
 from spyrec.ir.shapes import normalize_dim
@@ -75,7 +76,8 @@ def _full(builder: NodeBuilder) -> str:
     """``full(size, v) --> expand(constant v)``: one element in memory, however large the result."""
     attributes = builder.node.attributes
     assert isinstance(attributes, FullAttributes)
-    number = builder.number(float(attributes.fill_value), attributes.dtype)
+    dtype = attributes.result_dtype
+    number = builder.number(float(as_held(attributes.fill_value, dtype)), dtype)
     return builder.emit("expand", number, attributes=ExpandAttributes(attributes.size))
 
 

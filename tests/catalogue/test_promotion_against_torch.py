@@ -1,0 +1,178 @@
+"""The dtypes of results, and what is refused, of numbers beside tensors of every dtype: as PyTorch has them.
+
+Numbers stand as operands and as attributes: true, whole ones, floats, and such as no narrow dtype holds.  What
+PyTorch refuses is refused, but for a factor that IEEE half does not hold and the device does; what it takes and a
+graph does not is refused in the words of the page of ops.  Collected only where torch is importable
+(``tests/conftest.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spyrec.diagnostics import SpyrecError
+from tests.support.torch_samples import call_of, dtype_name, numbers_of
+
+# typed as Any: the project's type check runs without torch
+torch: Any = import_module("torch")
+
+DTYPES = [
+    *(torch.float16, torch.bfloat16, torch.float32),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+]
+NUMBERS = (True, False, 0, 1, 2, -1, 300, 2**31, 0.0, 1.0, -2.0, 2.5)
+_NO_ZEROS = ("div", "floor_divide", "remainder", "fmod")
+
+REFUSED = ("SPY0122", "SPY0203", "SPY0215")
+"""true where an attribute is a number; two float dtypes; a number that is no value of the dtype beside it."""
+
+PAIRS = (
+    *("add", "sub", "rsub", "mul", "div", "floor_divide", "remainder", "fmod"),
+    *("eq", "ne", "lt", "ge", "bitwise_and", "bitwise_left_shift"),
+)
+
+KNOWN = {("add", "SPY0202"): "two bools", ("clamp", "SPY0202"): "bools", ("pow", "SPY0209"): "a negative power"}
+
+Sample = tuple[str, dict[str, Any], Callable[[], Any]]
+"""An op, its arguments by name, and PyTorch's call."""
+
+
+def numbers(dtype: Any, *shape: int) -> Any:  # noqa: ANN401 -- a tensor of torch's
+    found = (torch.arange(int(np.prod(shape))).reshape(shape) * 5) % 7
+    return found % 2 == 1 if dtype is torch.bool else (found + 1).to(dtype)
+
+
+def operands(dtype: Any, x: Any, number: Any) -> Iterator[Sample]:  # noqa: ANN401 -- torch's
+    """Yield calls in which the number stands where a tensor may."""
+    for name in PAIRS:
+        if number or name not in _NO_ZEROS:
+            yield name, {"input": x, "other": number}, lambda name=name: getattr(torch, name)(x, number)
+    mask = numbers(torch.bool, *x.shape)
+    yield "where", {"condition": mask, "input": x, "other": number}, lambda: torch.where(mask, x, number)
+    yield "where", {"condition": mask, "input": number, "other": x}, lambda: torch.where(mask, number, x)
+    yield "masked_fill", {"input": x, "mask": mask, "value": number}, lambda: torch.masked_fill(x, mask, number)
+    if x.ndim:
+        at = torch.tensor([0, 2])
+        for name, key in ("index_fill", "value"), ("scatter", "src"):
+            given = {"input": x, "dim": 0, "index": at, key: number}
+            yield name, given, lambda name=name: getattr(torch, name)(x, 0, at, number)
+
+
+def attributes(dtype: Any, x: Any, number: Any) -> Iterator[Sample]:  # noqa: ANN401 -- torch's
+    """Yield calls in which the number is an attribute."""
+    for name in ("add", "sub", "rsub"):
+        given = {"input": x, "other": x, "alpha": number}
+        yield name, given, lambda name=name: getattr(torch, name)(x, x, alpha=number)
+    given = {"input": x, "tensor1": x, "tensor2": x, "value": number}
+    yield "addcmul", given, lambda: torch.addcmul(x, x, x, value=number)
+    yield "full_like", {"input": x, "fill_value": number}, lambda: torch.full_like(x, number)
+    yield "clamp", {"input": x, "min": number}, lambda: torch.clamp(x, min=number)
+    yield "pow", {"input": x, "exponent": number}, lambda: torch.pow(x, number)
+    size = {"size": [2], "fill_value": number}
+    yield "full", {**size, "dtype": dtype_name(dtype)}, lambda: torch.full((2,), number, dtype=dtype)
+    functional = torch.nn.functional
+    given = {"input": x, "threshold": number, "value": 1}
+    yield "threshold", given, lambda: functional.threshold(x, number, 1)
+    if x.ndim:
+        at, matrix = torch.tensor([0, 2]), numbers(dtype, 2, 2)
+        given = {"input": x, "dim": 0, "index": at, "source": x[:2], "alpha": number}
+        yield "index_add", given, lambda: torch.index_add(x, 0, at, x[:2], alpha=number)
+        given = {"input": matrix, "mat1": matrix, "mat2": matrix, "alpha": number}
+        yield "addmm", given, lambda: torch.addmm(matrix, matrix, matrix, alpha=number)
+        given = {"input": x, "pad": [1, 1], "value": number}
+        yield "pad", given, lambda: functional.pad(x, (1, 1), value=number)
+
+
+def alone(number: Any, other: Any) -> Iterator[Sample]:  # noqa: ANN401 -- any number
+    """Yield calls in which numbers stand beside no tensor that has their dtype."""
+    mask = numbers(torch.bool, 3)
+    yield "where", {"condition": mask, "input": number, "other": other}, lambda: torch.where(mask, number, other)
+    yield "full", {"size": [2], "fill_value": number}, lambda: torch.full((2,), number)
+
+
+@pytest.fixture
+def float16_by_default() -> Iterator[None]:
+    """Numbers that are floats and stand alone are float16 in a graph."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float16)
+    yield
+    torch.set_default_dtype(before)
+
+
+def complaint_of(sample: Sample, dtype: Any) -> str | None:  # noqa: ANN401 -- torch's
+    """Return how a graph's answer differs from PyTorch's, ``None`` where it does not."""
+    op, given, ask = sample
+    try:
+        wanted = ask()
+    except (RuntimeError, TypeError, ValueError) as error:
+        wanted = str(error).split("\n", 1)[0]
+    call = call_of(op, given)
+    names = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in call.tensors.items()}
+    try:
+        ((kind, found),) = call.results(1)
+    except SpyrecError as error:
+        code = error.diagnostics[0].code
+        is_said = isinstance(wanted, str) or code in REFUSED or (op, code) in KNOWN
+        return None if is_said else f"{call} {names}: {error.diagnostics[0].message}, and PyTorch computes it"
+    if isinstance(wanted, str):
+        is_beyond = dtype is torch.float16 and "without overflow" in wanted
+        return None if is_beyond else f"{call} {names}: computed, and PyTorch says {wanted}"
+    if kind.dtype.value != dtype_name(wanted.dtype):
+        return f"{call} {names}: {kind}, and PyTorch's is {wanted.dtype}"
+    expected = numbers_of(wanted)
+    if not kind.dtype.is_float and not np.array_equal(found.astype(expected.dtype), expected):
+        return f"{call} {names}: {found}, and PyTorch's is {expected}"
+    return None
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_numbers_beside_tensors_do_what_pytorch_does(dtype: Any) -> None:  # noqa: ANN401 -- torch's
+    complaints: list[str | None] = []
+    with torch.no_grad():
+        for shape in ((3,), ()):
+            x = numbers(dtype, *shape)
+            for number in NUMBERS:
+                samples = (*operands(dtype, x, number), *attributes(dtype, x, number))
+                complaints += [complaint_of(sample, dtype) for sample in samples]
+    assert len(complaints) > 500
+    assert not any(complaints), "\n".join(filter(None, complaints))
+
+
+@pytest.mark.usefixtures("float16_by_default")
+def test_numbers_that_stand_alone_have_pytorchs_dtypes() -> None:
+    samples = [item for number in NUMBERS for other in NUMBERS for item in alone(number, other)]
+    assert not [text for item in samples if (text := complaint_of(item, torch.float16)) is not None]
+
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+FLOATS_ALONE = ("gelu", "silu", "softplus", "elu", "leaky_relu", "mish", "hardswish", "logsigmoid", "selu")
+
+
+@pytest.mark.parametrize("op", FLOATS_ALONE)
+def test_functions_of_floats_refuse_whole_numbers(op: str) -> None:
+    for dtype in (*INTEGERS, torch.bool):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            getattr(torch.nn.functional, op)(numbers(dtype, 3))
+        with pytest.raises(SpyrecError) as refused:
+            call_of(op, {"input": numbers(dtype, 3)}).results(1)
+        assert refused.value.diagnostics[0].code == "SPY0202"
+
+
+WRAPPING = ("mul", "add", "sub")
+
+
+@pytest.mark.parametrize("op", WRAPPING)
+@pytest.mark.parametrize("dtype", INTEGERS[1:], ids=str)
+def test_integers_of_32_bits_and_fewer_wrap_around(op: str, dtype: Any) -> None:  # noqa: ANN401 -- torch's
+    limits = torch.iinfo(dtype)
+    values = torch.tensor([limits.min, limits.min + 1, 0, 1, limits.max - 1, limits.max], dtype=dtype)
+    x, other = values[:, None], values[None, :]
+    ((kind, found),) = call_of(op, {"input": x, "other": other}).results(1)
+    wanted = getattr(torch, op)(x, other)
+    assert kind.dtype.value == dtype_name(wanted.dtype)
+    np.testing.assert_array_equal(found, wanted.numpy())
