@@ -253,7 +253,9 @@ def _explain(bundle: Bundle) -> None:
     """Print the plan report."""
     from spyrec.cli._plan_report import plan_lines
 
-    assert bundle.manifest.figures is not None, "the compiler predicts what it compiles"
+    if bundle.manifest.figures is None:
+        click.echo("Nothing runs on the device, so there is no plan.")
+        return
     for line in plan_lines(bundle.manifest.figures):
         click.echo(line)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from spyrec.codegen.opspec import FORMAT, OpSpecFile
 from spyrec.codegen.opspec_json import read_opspecs
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.files.python_text import unremarked
 from spyrec.hardware.target import SEGMENT_BYTES
 
 NO_CAPTURE = "SPY0549"
@@ -24,7 +26,9 @@ NO_CAPTURE = "SPY0549"
 NO_LITERAL = "SPY0550"
 """Code of a part of an OpSpec that is no literal of the form that is read."""
 
-_MOST_NODES = 1 << 20
+_MOST_WORDS = 1 << 20
+"""Words and marks of a source, of which each may become a part of half a kilobyte."""
+_WORD = re.compile(rb"\w+|[^\s\w]")
 _MOST_DEPTH = 64
 _SPECS = frozenset({"OpSpec", "LoopSpec"})
 
@@ -41,14 +45,15 @@ def read_opspecs_or_capture(text: bytes, file: str) -> OpSpecFile:
 def read_capture(text: bytes, file: str) -> OpSpecFile:
     """Return the OpSpecs that Python source holds; errors as :func:`read_opspecs_or_capture`."""
     where = Location(file)
+    if sum(1 for _ in _WORD.finditer(text)) > _MOST_WORDS:
+        raise refuse(NO_CAPTURE, f"the source has more than {_MOST_WORDS} words", where)
     try:
-        tree = ast.parse(text.decode())
+        with unremarked():
+            tree = ast.parse(text.decode())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         hint = "name a spyrec.opspec/1 file, or the Python source that torch-spyre has generated"
         raise refuse(NO_CAPTURE, "the source does not parse", Location(file, line=line, column=1), hint=hint) from None
-    if sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
-        raise refuse(NO_CAPTURE, f"the source has more than {_MOST_NODES} parts", where)
     programs = list(_programs(tree, 0))
     if len(programs) != 1:
         hint = "keep the OpSpecs of one kernel in the file"

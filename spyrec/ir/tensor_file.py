@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.files.python_text import NpyHeaderError, read_npy_header
 from spyrec.files.reading import open_regular
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.types import TensorType
@@ -24,9 +24,6 @@ WIDE = "float64"
 
 MAX_HEADER_BYTES = 1 << 26
 """Longest safetensors header that is read; the format itself stops at 100 MB."""
-
-MAX_NPY_HEADER_BYTES = 10_000
-"""Longest npy header that is read (NumPy's own limit): it is a Python literal, and parsing long ones is costly."""
 
 _NPY_DTYPE = re.compile(r"[<>=|](?:b1|[iu][1248]|f[248])", re.ASCII)
 
@@ -107,44 +104,19 @@ def read_header(path: Path) -> Mapping[str | None, StoredTensor]:
 
 
 def _read_npy_header(stream: BinaryIO, size_bytes: int) -> StoredTensor:
-    """Read the header by its specification (NEP 1); NumPy's own reader is lenient and warns."""
-    preamble = stream.read(8)
-    if len(preamble) < 8 or preamble[:6] != b"\x93NUMPY" or preamble[6] not in (1, 2, 3):
-        raise TensorFileError("SPY0131", "the file is no npy file of version 1, 2 or 3")
-    length_bytes = 2 if preamble[6] == 1 else 4
-    header_bytes = int.from_bytes(stream.read(length_bytes), "little")
-    if header_bytes > MAX_NPY_HEADER_BYTES:
-        raise TensorFileError("SPY0131", f"the npy header has {header_bytes} bytes, more than {MAX_NPY_HEADER_BYTES}")
     try:
-        header: object = ast.literal_eval(stream.read(header_bytes).decode("latin-1").strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise TensorFileError("SPY0131", "the npy header is no Python literal") from None
-    dtype, is_fortran, shape = _npy_fields(header)
-    offset = 8 + length_bytes + header_bytes
-    count = math.prod(shape)
-    if offset + count * dtype.itemsize > size_bytes:
-        message = f"the npy header says {count} elements of {dtype}, the file has {size_bytes - offset} bytes of them"
+        header = read_npy_header(stream)
+    except NpyHeaderError as error:
+        raise TensorFileError("SPY0131", str(error)) from None
+    if _NPY_DTYPE.fullmatch(header.descr) is None:
+        raise TensorFileError("SPY0131", f"the npy file holds {header.descr[:40]!r}, no plain numbers")
+    dtype = np.dtype(header.descr)
+    count = math.prod(header.shape)
+    if header.size_bytes + count * dtype.itemsize > size_bytes:
+        left = size_bytes - header.size_bytes
+        message = f"the npy header says {count} elements of {dtype}, the file has {left} bytes of them"
         raise TensorFileError("SPY0131", message)
-    return StoredTensor(shape, str(dtype), dtype.str, offset, is_fortran)
-
-
-def _npy_fields(header: object) -> tuple[np.dtype[np.generic], bool, tuple[int, ...]]:
-    """Return (dtype, is_fortran, shape) of an npy header."""
-    wrong = TensorFileError("SPY0131", "the npy header lacks descr, fortran_order or shape, or has others")
-    if not isinstance(header, dict):
-        raise wrong
-    members = cast("dict[object, object]", header)
-    descr, is_fortran, shape = (members.get(key) for key in ("descr", "fortran_order", "shape"))
-    if len(members) != 3 or not isinstance(descr, str) or not isinstance(is_fortran, bool):
-        raise wrong
-    if _NPY_DTYPE.fullmatch(descr) is None:
-        raise TensorFileError("SPY0131", f"the npy file holds {descr[:40]!r}, no plain numbers")
-    if not isinstance(shape, tuple):
-        raise wrong
-    extents = [extent for extent in cast("tuple[object, ...]", shape) if type(extent) is int and extent >= 0]
-    if len(extents) != len(cast("tuple[object, ...]", shape)):
-        raise wrong
-    return np.dtype(descr), is_fortran, tuple(extents)
+    return StoredTensor(header.shape, str(dtype), dtype.str, header.size_bytes, header.is_fortran)
 
 
 def _read_safetensors_header(stream: BinaryIO, size_bytes: int) -> Mapping[str | None, StoredTensor]:

@@ -52,6 +52,16 @@ def test_the_report_needs_no_bundle_and_states_every_figure(graph: Path, capsys:
     assert "profile measured-2026-08" in said
 
 
+def test_a_graph_that_the_host_computes_has_no_plan(tmp_path: Path, capsys: Capture) -> None:
+    node = {"name": "v", "op": "sort", "inputs": ["x"], "outputs": ["v", "i"]}
+    inputs = [{"name": "x", "shape": [4, 64], "dtype": "float16"}]
+    data = {"format": "spyrec.graph/1", "inputs": inputs, "nodes": [node], "outputs": ["v"]}
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["compile", str(path), "--explain-plan"]) == 0
+    assert capsys.readouterr().out == "Nothing runs on the device, so there is no plan.\n"
+
+
 def test_decisions_are_shown_with_what_the_alternative_costs() -> None:
     figures = emit(_noted(), CompileOptions()).manifest.figures
     assert figures is not None

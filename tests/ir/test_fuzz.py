@@ -23,45 +23,7 @@ from spyrec.ir.text import print_ir, read_ir
 from spyrec.ir.verify import verify
 from spyrec.ir.writer import write_graph
 from tests.ir.graphs import everything, write_files
-
-Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
-
-NUMBERS: list[Json] = [None, True, 0, 1, -1, 2, 3, 7, 64, 2**31, 2**63, -(2**70), 0.5, 1e308, 1e-320]
-TEXTS: list[Json] = ["", "x", "a", "y", "A", "S", "A*B", "inf", "-inf", "float32", "bool", "int64", "\x00", "🙂"]
-LISTS: list[Json] = [[], {}, [[]], [0], [1, 1], ["A", "B"], [None], {"a": 1}, {"file": "../w.npy"}, [-1, 2], [0, 1, 2]]
-REPLACEMENTS = [*NUMBERS, *TEXTS, *LISTS, *catalogue()]
-KEYS = ["dim", "shape", "size", "dtype", "min", "alpha", "value", "data", "outputs", "attrs", "layout", "zzz", "dims"]
-
-
-def members(data: Json) -> list[tuple[Json, str | int]]:
-    """Return every (container, key) below the data."""
-    items: list[tuple[str | int, Json]] = []
-    if isinstance(data, dict):
-        items.extend(data.items())
-    elif isinstance(data, list):
-        items.extend(enumerate(data))
-    return [entry for key, value in items for entry in [(data, key), *members(value)]]
-
-
-def damage(data: Json, generator: random.Random) -> None:
-    for _ in range(generator.choice((1, 1, 2, 4))):
-        holder, key = generator.choice(members(data))
-        junk = generator.choice(REPLACEMENTS)
-        kind = generator.randrange(5)
-        if isinstance(holder, list):
-            assert isinstance(key, int)
-            if kind == 0:
-                del holder[key]
-            elif kind == 1:
-                holder.append(json.loads(json.dumps(holder[key])))
-            else:
-                holder[key] = junk
-        elif isinstance(holder, dict):
-            assert isinstance(key, str)
-            if kind == 0:
-                del holder[key]
-            else:
-                holder[generator.choice(KEYS) if kind == 1 else key] = junk
+from tests.support.fuzzing.mutations import NUMBERS, Json, damage
 
 
 def check_refusal(error: SpyrecError, codes: Collection[str] = CODES) -> None:

@@ -14,7 +14,7 @@ from spyrec.files.json_values import Unlike
 from spyrec.ir.graph_model import GraphModel, as_text
 from spyrec.ir.graph_text import GraphText, take_graph
 from tests.ir.graphs import everything
-from tests.ir.test_fuzz import damage
+from tests.support.fuzzing.mutations import damage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GRAPHS = sorted((ROOT / "examples").rglob("graph.json"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -24,6 +23,7 @@ from spyrec.passes.pipelines import COMPILE
 from spyrec.passes.stages import device_stages
 from tests.ir.graphs import everything, read_file, write_files
 from tests.support.examples import examples
+from tests.support.fuzzing.mutations import exchanged_text, mutated_text
 from tests.support.graphs import JsonObject, graph_data, node, tensor
 from tests.support.random_graphs import random_graph
 from tests.support.random_loops import looped_graph
@@ -208,9 +208,6 @@ _SHOWN: list[JsonObject] = [
 ]  # fmt: skip
 
 
-_LARGE = ("y", "x", "w", "b", "dim", "l0", "i0", "h0", "return")
-
-
 def test_mutated_texts_are_read_or_refused_with_one_place() -> None:
     texts: list[str] = []
     for seed, kind in enumerate([*KINDS, *KINDS]):
@@ -227,7 +224,7 @@ def test_mutated_texts_are_read_or_refused_with_one_place() -> None:
     @given(st.integers(0, 1 << 30))
     def check(seed: int) -> None:
         rng = Random(seed)
-        text = (_mutated if seed % 2 else _exchanged)(rng.choice(texts), rng)
+        text = (mutated_text if seed % 2 else exchanged_text)(rng.choice(texts), rng)
         try:
             read_stage(text)
         except SpyrecError as error:
@@ -238,48 +235,3 @@ def test_mutated_texts_are_read_or_refused_with_one_place() -> None:
             assert cast("Any", found.location.column) >= 1
 
     check()
-
-
-_WORD = re.compile(r"[0-9]+|\b[a-z][A-Za-z0-9_.]*\b")
-
-
-def _exchanged(text: str, rng: Random) -> str:
-    """Return a text with a number replaced by another one, or a word by another of its words: form is seldom hurt."""
-    for _ in range(rng.randint(1, 2)):
-        words = list(_WORD.finditer(text))
-        found = rng.choice(words)
-        numbers = [0, 1, 2, 3, 63, 65, 128, 1000, 2**20, 2**31, 2**62]
-        new = str(rng.choice(numbers)) if found[0].isdigit() else rng.choice(words)[0]
-        text = text[: found.start()] + new + text[found.end() :]
-    return text
-
-
-def _mutated(text: str, rng: Random) -> str:
-    """Return a text with one to three places changed: cut, doubled, swapped, or another number or word."""
-    for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(len(text))
-        end = min(len(text), at + rng.randint(1, 20))
-        other = rng.randrange(len(text))
-        number = str(rng.choice([0, 1, -1, 7, 64, 2**31, 2**63 - 1, 2**63, 10**30]))
-        text = rng.choice(
-            [
-                text[:at] + text[end:],
-                text[:at] + text[at:end] * 2 + text[end:],
-                text[:at] + text[other : other + end - at] + text[end:],
-                text[:at] + rng.choice(["{", "}", "[", "]", ",", '"', "\\", "//", "\n", "é", "\0", "-"]) + text[end:],
-                _with_word(text, at, rng.choice([*_LARGE, number])),
-            ]
-        )
-        if not text:
-            return text
-    return text
-
-
-def _with_word(text: str, at: int, word: str) -> str:
-    """Return a text with the word, or number, at a place replaced."""
-    first = last = at
-    while first > 0 and (text[first - 1].isalnum() or text[first - 1] in "_."):
-        first -= 1
-    while last < len(text) and (text[last].isalnum() or text[last] in "_."):
-        last += 1
-    return text[:first] + word + text[last:]

@@ -11,6 +11,7 @@ import ast
 import re
 
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.files.python_text import unremarked
 
 _MOST_CHARACTERS = 10_000
 
@@ -127,7 +128,8 @@ def _refuse_no_size(text: JsonValue) -> None:
     if not isinstance(text, str) or len(text) > _MOST_CHARACTERS:
         raise NotInertError("a size is a text, of at most 10,000 characters")
     try:
-        is_size = _is_size(ast.parse(text, mode="eval").body)
+        with unremarked():
+            is_size = _is_size(ast.parse(text, mode="eval").body)
     except (MemoryError, RecursionError, SyntaxError, ValueError):
         is_size = False
     if not is_size:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from spyrec.diagnostics import Location, SpyrecError, located, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.file_kinds import OUTPUTS, OUTPUTS_MARK
+from spyrec.files.python_text import NpyHeaderError, read_npy_header
 from spyrec.files.reading import open_regular
 from spyrec.files.whole_file import write_file
 from spyrec.runtime.inputs.binding import ExpectedInput, refuse_unknown_or_missing
@@ -28,6 +30,8 @@ from spyrec.runtime.inputs.binding import ExpectedInput, refuse_unknown_or_missi
 HostArray = npt.NDArray[np.generic]
 
 _NPY_SUFFIX = ".npy"
+_PLAIN_DTYPE = re.compile(r"[<>=|][?bBhHiIlLqQefdgFDGOSUVmM][0-9]{0,9}(\[[0-9]{0,9}[A-Za-z]{1,2}\])?", re.ASCII)
+"""Names of NumPy's dtypes that are no records: whether one is right is for the input that it is meant for."""
 
 
 class WantedTensor(Protocol):
@@ -141,15 +145,12 @@ def _npy_header(
     stream: IO[bytes], item: WantedTensor, path: Path
 ) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     try:
-        match np.lib.format.read_magic(stream):
-            case (1, 0):
-                return np.lib.format.read_array_header_1_0(stream)
-            case (2, 0):
-                return np.lib.format.read_array_header_2_0(stream)
-            case version:
-                raise _bad_member(item, path, f"has .npy version {version}", "write it with numpy.savez")
-    except (ValueError, TypeError, SyntaxError) as error:
-        raise _bad_member(item, path, f"has no readable .npy header: {error}", "write it with numpy.savez") from error
+        header = read_npy_header(stream)
+        if _PLAIN_DTYPE.fullmatch(header.descr) is None:
+            raise NpyHeaderError(f"its dtype is {header.descr[:40]!r}")
+        return header.shape, header.is_fortran, np.dtype(header.descr)
+    except (NpyHeaderError, TypeError, ValueError) as error:
+        raise _bad_member(item, path, f"has no readable .npy header: {error}", "write it with numpy.savez") from None
 
 
 def _bad_member(item: WantedTensor, path: Path, what: str, hint: str) -> SpyrecError:
