@@ -30,7 +30,7 @@ from spyrec.runtime.inputs.binding import ExpectedInput, refuse_unknown_or_missi
 HostArray = npt.NDArray[np.generic]
 
 _NPY_SUFFIX = ".npy"
-_PLAIN_DTYPE = re.compile(r"[<>=|][?bBhHiIlLqQefdgFDGOSUVmM][0-9]{0,9}(\[[0-9]{0,9}[A-Za-z]{1,2}\])?", re.ASCII)
+_PLAIN_DTYPE = re.compile(r"[<>=|][?bBcuhHiIlLqQefdgFDGOSUVmM][0-9]{0,9}(\[[0-9]{0,9}[A-Za-z]{1,2}\])?", re.ASCII)
 """Names of NumPy's dtypes that are no records: whether one is right is for the input that it is meant for."""
 
 
