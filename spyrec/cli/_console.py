@@ -15,6 +15,7 @@ from enum import Enum
 
 import click
 
+from spyrec.cli._sources import with_source
 from spyrec.diagnostics import Diagnostic, Severity
 
 
@@ -48,7 +49,7 @@ class Console:
         """Write diagnostics to stderr, and to stdout the object of a verb that comes to nothing."""
         self.emit(diagnostics)
         if self.object_format is not None:
-            found = [item.to_json() for item in diagnostics]
+            found = [with_source(item).to_json() for item in diagnostics]
             click.echo(json.dumps({"format": self.object_format, "ok": False, "diagnostics": found}))
 
     def emit(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -57,7 +58,8 @@ class Console:
             if self.is_quiet and diagnostic.severity is not Severity.ERROR:
                 continue
             is_json = self.diagnostics_format is DiagnosticsFormat.JSON
-            click.echo(json.dumps(diagnostic.to_json()) if is_json else _message(diagnostic), err=True)
+            found = with_source(diagnostic)
+            click.echo(json.dumps(found.to_json()) if is_json else _message(found), err=True)
 
     def note(self, message: str) -> None:
         """Write one line of information to stderr; as a JSON line where diagnostics are JSON."""
