@@ -92,15 +92,18 @@ def _message(diagnostic: Diagnostic) -> str:
     if not sys.stderr.isatty():
         return text
     columns = shutil.get_terminal_size().columns
-    lines = [_coloured(line) for whole in text.splitlines() for line in _wrapped(whole, columns)]
+    lines = [_coloured(line) for whole in text.splitlines() for line in wrapped(whole, columns)]
     return "\n".join(lines)
 
 
-def _wrapped(line: str, columns: int) -> list[str]:
-    """Return a line in as many as the terminal takes, cut between words; an excerpt is one of its own."""
+def wrapped(line: str, columns: int) -> list[str]:
+    """Return a line in as many as the terminal takes, cut between words or, where one is longer, inside it.
+
+    An excerpt is one of its own.
+    """
     if len(line) <= columns or _GUTTER.match(line):
         return [line]
-    return textwrap.wrap(line, max(columns, 20), subsequent_indent="     ", break_long_words=False) or [line]
+    return textwrap.wrap(line, max(columns, 20), subsequent_indent="     ") or [line]
 
 
 def _coloured(line: str) -> str:

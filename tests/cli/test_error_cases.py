@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scripts.error_cases import FOLDER, codes, example_of, printed_by
+from spyrec.cli._console import wrapped
 from spyrec.diagnostics.codes import CODES
 from spyrec.diagnostics.examples import Example
 
@@ -91,6 +92,17 @@ def test_a_message_says_what_to_do_and_reads_as_others(code: str) -> None:
         assert not head[2].endswith("."), head[2]
         assert "Traceback" not in whole
         assert not re.search(r"<[\w.]+ object at|0x7f", head[0] + whole)
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_every_message_fits_a_narrow_terminal(columns: int) -> None:
+    for code in codes():
+        if "--diagnostics=json" in example_of(code).commands[-1]:
+            continue
+        for line in example_of(code).printed.splitlines():
+            parts = wrapped(line, columns)
+            assert max(map(len, parts), default=0) <= columns, (code, line)
+            assert "".join("".join(parts).split()) == "".join(line.split())
 
 
 def test_an_example_is_its_text() -> None:
