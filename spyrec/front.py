@@ -21,7 +21,7 @@ from spyrec.diagnostics.near_names import one_of
 from spyrec.garbage import rarely_searched
 from spyrec.hardware.cost import total_uncertainty
 from spyrec.hardware.plan_record import PlanOptions
-from spyrec.hardware.target import PROFILES, TargetProfile
+from spyrec.hardware.target import PROFILES, Target, TargetProfile
 from spyrec.options import (
     CompileOptions,
     Engine,
@@ -216,14 +216,18 @@ def _has_windows(options: CompileOptions) -> bool:
 def pipeline_options(options: CompileOptions) -> PipelineOptions:
     """Return what the passes read of the options.
 
-    Errors: SPY0771 for cores that the target does not have and for correction slots out of range, SPY0750 for an
+    Errors: SPY0771 for no target, cores that it does not have and correction slots out of range, SPY0750 for an
     unknown profile, SPY0414 for an unknown planner or one whose extra is missing.
     """
     from spyrec.bundle.dialects import NEWEST
     from spyrec.bundle.image_sections import MAX_SLOTS
     from spyrec.passes.base import NO_PLANNER, PipelineOptions
     from spyrec.passes.solvers.scratchpad_packing import checked_planner
+    from spyrec.runtime.argument_kinds import is_a, shown
 
+    if not is_a(options.target, Target):
+        hint = "give a Target: spyrec.hardware.target.TARGETS has them by name"
+        raise refuse("SPY0771", f"target is {shown(options.target)}, no Target", hint=hint)
     cores = options.target.cores if options.cores is None else options.cores
     if not 1 <= cores <= options.target.cores:
         raise refuse(
