@@ -1,4 +1,4 @@
-"""Adds to ``pyproject.toml`` what it cannot say: ``examples/`` and ``schemas/`` go into a wheel inside the package.
+"""Adds to ``pyproject.toml`` what it cannot say: examples, schemas and error cases go into a wheel inside the package.
 
 In an editable installation, and in a checkout, they are found where they are (``spyrec/cli/_published.py``).
 """
@@ -17,7 +17,7 @@ def copy_published(package: Path) -> list[Path]:
     """Copy what is handed out into the folder of a built package; return the copies."""
     copies = [
         (ROOT / kind / file, package / PUBLISHED["INSTALLED_IN"] / kind / file)
-        for kind in (PUBLISHED["EXAMPLES"], PUBLISHED["SCHEMAS"])
+        for kind in (PUBLISHED["EXAMPLES"], PUBLISHED["SCHEMAS"], PUBLISHED["ERROR_CASES"])
         for file in PUBLISHED["published_files"](ROOT / kind)
     ]
     for source, target in copies:

@@ -1,7 +1,7 @@
 """Write the files that are generated, or check that they are fresh.
 
 ``python scripts/generated_files.py`` rewrites schemas, pages of docs/ (ops, passes, codes), stubs, the public surface,
-golden bundles, what is said of August's bundles and what the READMEs show.
+golden bundles, error cases, what is said of August's bundles and what the READMEs show.
 ``--check`` rewrites nothing and names the texts that are stale (the last three are compared by ``make test``).
 """
 
@@ -33,8 +33,14 @@ def _public_surface() -> str:
     return surface_text()
 
 
+def _diagnostics() -> str:
+    from scripts.error_cases import codes, example_of  # late, as above
+
+    return explanations.docs_page({code: example_of(code) for code in codes()})
+
+
 TEXTS: dict[str, Callable[[], str]] = {
-    "docs/diagnostics.md": explanations.docs_page,
+    "docs/diagnostics.md": _diagnostics,
     "docs/ops.md": docs_page,
     "docs/preflight.md": preflight.docs_page,
     "docs/passes.md": pass_docs.docs_page,
@@ -66,8 +72,14 @@ def main() -> int:
         found = stale()
         print("\n".join(f"stale: {path} (make cases)" for path in found) or f"{len(TEXTS)} generated texts are fresh")
         return 1 if found else 0
-    from scripts import august_outcomes, console_blocks, golden_bundles  # late: they need the path set above
+    from scripts import (
+        august_outcomes,
+        console_blocks,
+        error_cases,
+        golden_bundles,
+    )  # late: they need the path set above
 
+    error_cases.rewrite(error_cases.codes())
     for path, text in TEXTS.items():
         (ROOT / path).write_text(text(), encoding="utf-8")
     golden_bundles.rewrite()

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from spyrec.bundle.bundle import Bundle
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, refuse
+from spyrec.diagnostics.near_names import one_of
 from spyrec.garbage import rarely_searched
 from spyrec.hardware.cost import total_uncertainty
 from spyrec.hardware.plan_record import PlanOptions
-from spyrec.hardware.target import PROFILES, TargetProfile
+from spyrec.hardware.target import PROFILES, Target, TargetProfile
 from spyrec.options import (
     CompileOptions,
     Engine,
@@ -150,8 +151,8 @@ def emit(kernels: KernelGraph | Staged, options: CompileOptions) -> Bundle:
     try:
         unroll_loops = Loops(options.loops) is Loops.UNROLL
     except ValueError:
-        choices = ", ".join(item.value for item in Loops)
-        raise refuse("SPY0771", f'loops is "{options.loops}"', hint=f"choose one of {choices}") from None
+        choices = [item.value for item in Loops]
+        raise refuse("SPY0771", f'loops is "{options.loops}"', hint=one_of(str(options.loops), choices)) from None
     if options.symbolic_strides and not options.symbolic_args:
         fact = "symbolic_strides is set and symbolic_args is not: a program without corrections takes no strides"
         raise refuse("SPY0440", fact, hint="leave --no-symbolic-args out")
@@ -183,7 +184,7 @@ def _dialect(options: CompileOptions) -> Dialect | None:
     from spyrec.bundle.dialects import COMPATIBLE, dialect_of
 
     if options.compat is not None and options.compat not in COMPATIBLE:
-        raise refuse("SPY0771", f'compat is "{options.compat}"', hint=f"choose one of {', '.join(COMPATIBLE)}")
+        raise refuse("SPY0771", f'compat is "{options.compat}"', hint=one_of(str(options.compat), COMPATIBLE))
     return dialect_of(options.compat)
 
 
@@ -215,14 +216,18 @@ def _has_windows(options: CompileOptions) -> bool:
 def pipeline_options(options: CompileOptions) -> PipelineOptions:
     """Return what the passes read of the options.
 
-    Errors: SPY0771 for cores that the target does not have and for correction slots out of range, SPY0750 for an
+    Errors: SPY0771 for no target, cores that it does not have and correction slots out of range, SPY0750 for an
     unknown profile, SPY0414 for an unknown planner or one whose extra is missing.
     """
     from spyrec.bundle.dialects import NEWEST
     from spyrec.bundle.image_sections import MAX_SLOTS
     from spyrec.passes.base import NO_PLANNER, PipelineOptions
     from spyrec.passes.solvers.scratchpad_packing import checked_planner
+    from spyrec.runtime.argument_kinds import is_a, shown
 
+    if not is_a(options.target, Target):
+        hint = "give a Target: spyrec.hardware.target.TARGETS has them by name"
+        raise refuse("SPY0771", f"target is {shown(options.target)}, no Target", hint=hint)
     cores = options.target.cores if options.cores is None else options.cores
     if not 1 <= cores <= options.target.cores:
         raise refuse(
@@ -659,7 +664,7 @@ def checked_numerics(options: RunOptions) -> Numerics:
     names = [item.value for item in Numerics]
     name = options.numerics.value if isinstance(options.numerics, Numerics) else options.numerics
     if name not in names:
-        raise refuse("SPY0771", f'numerics is "{name}"', hint="choose one of " + ", ".join(names))
+        raise refuse("SPY0771", f'numerics is "{name}"', hint=one_of(str(name), names))
     return Numerics(name)
 
 
@@ -668,7 +673,7 @@ def checked_engine(options: RunOptions) -> Engine:
     names = [item.value for item in Engine]
     name = options.engine.value if isinstance(options.engine, Engine) else options.engine
     if name not in names:
-        raise refuse("SPY0771", f'engine is "{name}"', hint="choose one of " + ", ".join(names))
+        raise refuse("SPY0771", f'engine is "{name}"', hint=one_of(str(name), names))
     if Engine(name) is Engine.REFERENCE and (options.sanitize or options.bisect):
         watching = "bisect is set" if options.bisect else f'sanitize is "{options.sanitize}"'
         raise refuse("SPY0780", f'engine is "{name}" and {watching}')
@@ -682,7 +687,7 @@ def checked_profile(options: RunOptions | CompileOptions) -> TargetProfile:
     found = PROFILES.get(options.profile)
     if found is None:
         message = f'there is no timing profile "{options.profile}"'
-        raise refuse("SPY0750", message, hint="choose one of " + ", ".join(PROFILES))
+        raise refuse("SPY0750", message, hint=one_of(str(options.profile), PROFILES))
     return found
 
 

@@ -16,6 +16,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.entries import BundleEntries
 from spyrec.bundle.entry_directory import is_entries_directory
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, SpyrecError, listed, refuse
+from spyrec.diagnostics.near_names import one_of
 from spyrec.front import OpenedBundle, OpenedEntries, entry_options, open_bundle, open_entries
 from spyrec.options import HostArray, RunOptions, RunResult
 from spyrec.runtime.findings import sanitizers_named
@@ -128,7 +129,11 @@ class Model:
         """Return an entry.  Errors: SPY0788 there is none of that name."""
         if name in self.entries:
             return self._entries[name]
-        hint = f"the entries are {', '.join(self.entries)}" if self.entries else "one bundle is loaded: call the model"
+        hint = (
+            one_of(str(name), self.entries, "the entries are")
+            if self.entries
+            else "one bundle is loaded: call the model"
+        )
         raise refuse("SPY0788", f"the model has no entry {name!r:.80}", hint=hint)
 
     def __getattr__(self, name: str) -> Entry:

@@ -32,6 +32,7 @@ MAX_SLOTS = 16
 """Most correction slots of a job, and so most entries of an image."""
 
 MAX_FILES = 1 << 20
+_SHOWN_DIGITS = 12
 
 _HEADER = struct.Struct("<8sIIQQQII16x32s32x")
 """Magic, version, header bytes, image bytes, code offset, code bytes, entries, words, zeros, SHA-256, zeros."""
@@ -142,7 +143,8 @@ def read_sections(data: Bytes, where: Location) -> ImageSections:
     code = memoryview(data)[header.code_offset : header.code_offset + header.code_bytes]
     digest = hashlib.sha256(code).digest()
     if digest != header.digest:
-        fact = f"the code section has SHA-256 {digest.hex()}, the header says {header.digest.hex()}"
+        shown = [item.hex()[:_SHOWN_DIGITS] for item in (digest, header.digest)]
+        fact = f"the code section's SHA-256 begins with {shown[0]}, the header's with {shown[1]}"
         raise refuse(ALTERED_CODE, fact, where, hint="write the bundle again: the image was altered or damaged")
     return ImageSections(entries, header.words, _read_files(code, where))
 

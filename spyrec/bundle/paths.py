@@ -20,6 +20,9 @@ TOO_LARGE = "SPY0604"
 UNREADABLE = "SPY0605"
 NOT_LISTED = "SPY0606"
 
+_SHOWN_DIGITS = 12
+"""Of a SHA-256 that is not the one due."""
+
 MAX_JSON_BYTES = 1 << 26
 """Longest SuperDSC, DCI table or manifest that is read: 64 MiB."""
 
@@ -136,7 +139,8 @@ class BundleFiles:
             return
         if digest != self._digests[name]:
             wanted = self._digests[name]
-            fact = f'file "{name}" was altered or truncated: its SHA-256 is {digest}, the manifest has {wanted}'
+            hashes = f"its SHA-256 begins with {digest[:_SHOWN_DIGITS]}, the manifest's with {wanted[:_SHOWN_DIGITS]}"
+            fact = f'file "{name}" was altered or truncated: {hashes}'
             hint = "compile again, or pass --no-verify if you changed it on purpose"
             raise refuse(ALTERED, fact, Location(self.display(name)), hint=hint)
 

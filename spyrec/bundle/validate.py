@@ -65,6 +65,7 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
         if name not in arguments or arguments[name].role not in {Role.INPUT, Role.INOUT}:
             fact = f'input "{name}" is no argument of role input or inout'
             _error(sink, CONTRADICTORY_MANIFEST, fact, where.child("inputs", index))
+    _check_all_named(manifest, where, sink)
     for index, (_, name) in enumerate(manifest.outputs):
         if name not in arguments:
             _error(sink, CONTRADICTORY_MANIFEST, f'argument "{name}" does not exist', where.child("outputs", index))
@@ -104,6 +105,18 @@ def _check_host_steps(
                 if name not in arguments or arguments[name].arg_index is None or arguments[name].shape is None:
                     fact = f'"{name}", which holds "{value}", is no argument of a program with a host form'
                     _error(sink, CONTRADICTORY_MANIFEST, fact, place.child(index, key, value))
+
+
+def _check_all_named(manifest: Manifest, where: Location, sink: DiagnosticSink) -> None:
+    """Every argument that a caller gives or gets is one of the inputs or outputs."""
+    held = {argument for _, argument in manifest.outputs}
+    for item in manifest.arguments:
+        if item.role in {Role.INPUT, Role.INOUT} and item.name not in manifest.inputs:
+            fact = f'argument "{item.name}" is an {item.role.value}, which "inputs" does not name'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, where.child("inputs"))
+        if item.role is Role.OUTPUT and item.name not in held:
+            fact = f'argument "{item.name}" is an output, which "outputs" does not name'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, where.child("outputs"))
 
 
 def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> None:

@@ -68,6 +68,20 @@ class VerbGroup(click.Group):
             command.epilog = f"Example: {HELP_EXAMPLES[cmd_name]}"
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb that is meant; of one that there is not, say which one is close."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from spyrec.diagnostics.near_names import nearest
+
+            meant = nearest(args[0], verbs())
+            if meant is None or meant == args[0]:
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}; did you mean {meant}?", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above
         """Write the list of verbs without importing them: the first line of each file's docstring."""
         with formatter.section("Verbs"):

@@ -16,6 +16,7 @@ from enum import Enum
 import click
 
 from spyrec.cli._progress_bar import ProgressBar, is_wanted
+from spyrec.cli._sources import with_source
 from spyrec.diagnostics import Diagnostic, Severity
 
 
@@ -50,7 +51,7 @@ class Console:
         """Write diagnostics to stderr, and to stdout the object of a verb that comes to nothing."""
         self.emit(diagnostics)
         if self.object_format is not None:
-            found = [item.to_json() for item in diagnostics]
+            found = [with_source(item).to_json() for item in diagnostics]
             click.echo(json.dumps({"format": self.object_format, "ok": False, "diagnostics": found}))
 
     def emit(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -60,7 +61,8 @@ class Console:
             if self.is_quiet and diagnostic.severity is not Severity.ERROR:
                 continue
             is_json = self.diagnostics_format is DiagnosticsFormat.JSON
-            click.echo(json.dumps(diagnostic.to_json()) if is_json else _message(diagnostic), err=True)
+            found = with_source(diagnostic)
+            click.echo(json.dumps(found.to_json()) if is_json else _message(found), err=True)
 
     def note(self, message: str) -> None:
         """Write one line of information to stderr; as a JSON line where diagnostics are JSON."""
@@ -100,15 +102,18 @@ def _message(diagnostic: Diagnostic) -> str:
     if not sys.stderr.isatty():
         return text
     columns = shutil.get_terminal_size().columns
-    lines = [_coloured(line) for whole in text.splitlines() for line in _wrapped(whole, columns)]
+    lines = [_coloured(line) for whole in text.splitlines() for line in wrapped(whole, columns)]
     return "\n".join(lines)
 
 
-def _wrapped(line: str, columns: int) -> list[str]:
-    """Return a line in as many as the terminal takes, cut between words; an excerpt is one of its own."""
+def wrapped(line: str, columns: int) -> list[str]:
+    """Return a line in as many as the terminal takes, cut between words or, where one is longer, inside it.
+
+    An excerpt is one of its own.
+    """
     if len(line) <= columns or _GUTTER.match(line):
         return [line]
-    return textwrap.wrap(line, max(columns, 20), subsequent_indent="     ", break_long_words=False) or [line]
+    return textwrap.wrap(line, max(columns, 20), subsequent_indent="     ") or [line]
 
 
 def _coloured(line: str) -> str:

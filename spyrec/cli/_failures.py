@@ -81,7 +81,7 @@ def _exit_code(action: Callable[[], int], console: Console, arguments: Sequence[
         console.note("interrupted")
         return EXIT_INTERRUPTED
     except click.ClickException as error:
-        _show_usage(error, console)
+        _show_usage(error, console, arguments)
         return error.exit_code
     except (BrokenPipeError, ReaderGoneError):
         return EXIT_BROKEN_PIPE
@@ -94,7 +94,10 @@ def _exit_code(action: Callable[[], int], console: Console, arguments: Sequence[
         return _report(error, console, arguments)
 
 
-def _show_usage(error: click.ClickException, console: Console) -> None:
+def _show_usage(error: click.ClickException, console: Console, arguments: Sequence[str]) -> None:
+    """Show what is wrong with a command line; an option may be read in vain before that of the format is."""
+    if _asks_for_json(arguments):
+        console.diagnostics_format = DiagnosticsFormat.JSON
     if console.diagnostics_format is DiagnosticsFormat.TEXT:
         error.show()
     else:
@@ -102,6 +105,11 @@ def _show_usage(error: click.ClickException, console: Console) -> None:
         console.emit(
             [Diagnostic("SPY0799", message[:1].lower() + message[1:], hint="the verb's --help lists its options")]
         )
+
+
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    said = f"--diagnostics={DiagnosticsFormat.JSON.value}"
+    return any(said in {item, f"{item}={after}"} for item, after in zip(arguments, [*arguments[1:], ""], strict=True))
 
 
 def _exit_status(error: SystemExit) -> int:

@@ -1,4 +1,4 @@
-"""The examples and the schemas that come along: inside the package in an installation, beside it in a checkout.
+"""What comes along beside the code: inside the package in an installation, beside it in a checkout.
 
 ``setup.py`` reads this file too, to know what it puts into a wheel: there is one list, and no second copy of a file.
 """
@@ -9,9 +9,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
 INSTALLED_IN = "_published"
-"""Folder of the package that holds ``examples`` and ``schemas`` in an installation."""
+"""Folder of the package that holds what comes along in an installation, in the folders of a checkout."""
 
-EXAMPLES, SCHEMAS = "examples", "schemas"
+EXAMPLES, SCHEMAS, ERROR_CASES = "examples", "schemas", "tests/cases/errors"
 SCHEMA_SUFFIX = ".schema.json"
 
 _MADE = frozenset({"golden", "bundle", "__pycache__"})
@@ -31,7 +31,7 @@ def _is_made(part: str) -> bool:
 
 
 def published_folder(kind: str) -> Path:
-    """Return the folder of the examples or of the schemas.  Errors: SPY0148 it did not come along."""
+    """Return the folder of what is named above.  Errors: SPY0148 it did not come along."""
     installed, checkout = PACKAGE / INSTALLED_IN / kind, PACKAGE.parent
     if installed.is_dir():
         return installed

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics.near_names import one_of
 from spyrec.hardware.target import TARGETS, Target
 
 _FLAGS = ("limits_symbolic_arguments", "has_windows")
@@ -28,8 +29,8 @@ def resolve_target(name_or_file: str) -> Target:
         return TARGETS[name_or_file]
     path = Path(name_or_file)
     if not path.is_file():
-        known = ", ".join(TARGETS)
-        message = f'there is no target "{name_or_file}": name one of {known}, or a target file'
+        known = one_of(name_or_file, TARGETS, "name one of")
+        message = f'there is no target "{name_or_file}": {known}, or a target file'
         raise click.BadParameter(message, param_hint="--target")
     return _read(path)
 
@@ -46,8 +47,9 @@ def _read(path: Path) -> Target:
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise _wrong(place, f'a target file is an object with "format": "{_FORMAT}"')
     known = {item.name for item in fields(Target)}
-    for key in data.keys() - known - {"format"}:
-        raise _wrong(place.child(key), f'unknown key "{key}"')
+    for key in sorted(data.keys() - known - {"format"}):
+        hint = one_of(key, ["format", *(item.name for item in fields(Target))], "the keys are")
+        raise refuse("SPY0774", f'unknown key "{key}"', place.child(key), hint=hint)
     name = data.get("name", path.stem)
     if not isinstance(name, str):
         raise _wrong(place.child("name"), "the name is not a string")

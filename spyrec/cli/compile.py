@@ -189,7 +189,9 @@ def _checked_pass(name: str | None, *, is_all_allowed: bool = False) -> str | No
     names = [item.name for item in COMPILE]
     if name is None or name in names or (is_all_allowed and name == "all"):
         return name
-    raise click.UsageError(f'there is no pass "{name}", the passes are {", ".join(names)}')
+    from spyrec.diagnostics.near_names import one_of
+
+    raise click.UsageError(f'there is no pass "{name}"; {one_of(name, names, "the passes are")}')
 
 
 def _target(target: str, cores: int | None) -> Target:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from spyrec.diagnostics.examples import Example
 
 
 @click.command(name="explain")
@@ -21,8 +25,17 @@ def command(*, code: str | None, as_json: bool) -> int:
         hint = f"did you mean {' or '.join(close)}?" if close else "spyrec explain lists all codes"
         raise click.BadParameter(f'no code is "{code[:40]}"; {hint}', param_hint="CODE")
     if as_json:
-        records = [record(item) for item in ([found] if found is not None else sorted(CODES))]
+        records = [record(item, _example_of(item)) for item in ([found] if found is not None else sorted(CODES))]
         click.echo(json.dumps({"format": "spyrec.explain/1", "codes": records}, indent=2))
     else:
-        click.echo(listing() if found is None else explanation(found))
+        click.echo(listing() if found is None else explanation(found, _example_of(found)))
     return 0
+
+
+def _example_of(code: str) -> Example | None:
+    """Return the example of a code, ``None`` where it has none."""
+    from spyrec.cli._published import ERROR_CASES, published_folder
+    from spyrec.diagnostics.examples import Example
+
+    file = published_folder(ERROR_CASES) / f"{code}.txt"
+    return Example.read(file.read_text(encoding="utf-8")) if file.is_file() else None

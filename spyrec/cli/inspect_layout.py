@@ -205,13 +205,14 @@ def _of_shape(tensor: _Shape) -> NamedLayout:
 def _of_path(path: Path, tensor: str | None) -> list[NamedLayout]:
     from spyrec.bundle.bundle import Bundle
     from spyrec.diagnostics import refuse
+    from spyrec.diagnostics.near_names import one_of
 
     named = _of_bundle(Bundle.load(path))
     if tensor is not None:
         chosen = [item for item in named if item.name == tensor]
         if not chosen:
-            names = ", ".join(item.name for item in named)
-            raise refuse("SPY0321", f'{path} holds no tensor "{tensor}" in device memory', hint=f"it holds {names}")
+            hint = one_of(tensor, [item.name for item in named], "it holds")
+            raise refuse("SPY0321", f'{path} holds no tensor "{tensor}" in device memory', hint=hint)
         return chosen
     if not named:
         raise refuse("SPY0321", f"{path} holds no tensor in device memory")
@@ -252,12 +253,13 @@ def _of_graph(graph: _Graph, questions: Questions, picture: _Picture | None, *, 
 
 def _value_of(layouts: GraphLayouts, graph: _Graph) -> GraphValue:
     from spyrec.diagnostics import refuse
+    from spyrec.diagnostics.near_names import one_of
 
     for value in layouts.values:
         if value.name == graph.value:
             return value
-    names = ", ".join(value.name for value in layouts.values)
-    raise refuse("SPY0321", f'{graph.path} has no value "{graph.value}"', hint=f"it has {names}")
+    hint = one_of(str(graph.value), [value.name for value in layouts.values], "it has")
+    raise refuse("SPY0321", f'{graph.path} has no value "{graph.value}"', hint=hint)
 
 
 def _of_bundle(bundle: Bundle) -> list[NamedLayout]:

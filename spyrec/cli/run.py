@@ -158,7 +158,10 @@ def _entry(directory: Path, name: str) -> Path:
     """Return the bundle of an entry; a usage error where there is none."""
     names = sorted(path.parent.name for path in directory.glob("*/manifest.json"))
     if name not in names:
-        raise click.BadParameter(f'there is no "{name:.80}", the entries are {", ".join(names)}', param_hint="--entry")
+        from spyrec.diagnostics.near_names import one_of
+
+        there = one_of(name, names, "the entries are") if names else "this is one bundle, leave it out"
+        raise click.BadParameter(f'there is no entry "{name:.80}"; {there}', param_hint="--entry")
     return directory / name
 
 

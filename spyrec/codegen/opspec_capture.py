@@ -17,6 +17,7 @@ from spyrec.codegen.opspec import FORMAT, OpSpecFile
 from spyrec.codegen.opspec_json import read_opspecs
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.diagnostics.source_text import SourceText
 from spyrec.files.python_text import unremarked
 from spyrec.hardware.target import SEGMENT_BYTES
 
@@ -52,13 +53,16 @@ def read_capture(text: bytes, file: str) -> OpSpecFile:
             tree = ast.parse(text.decode())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
+        source = SourceText(text.decode("utf-8", "replace"), file)
         hint = "name a spyrec.opspec/1 file, or the Python source that torch-spyre has generated"
-        raise refuse(NO_CAPTURE, "the source does not parse", Location(file, line=line, column=1), hint=hint) from None
+        raise refuse(
+            NO_CAPTURE, "the source does not parse", Location(file, line=line, column=1, source=source), hint=hint
+        ) from None
     programs = list(_programs(tree, 0))
     if len(programs) != 1:
         hint = "keep the OpSpecs of one kernel in the file"
         raise refuse(NO_CAPTURE, f"the source holds {len(programs)} programs of OpSpecs, one is read", where, hint=hint)
-    reader = _Literals(file)
+    reader = _Literals(SourceText(text.decode(), file))
     specs: list[JsonValue] = [reader.spec(item, 0) for item in programs[0]]
     document = {"format": FORMAT, "symbolic_args": True, "unroll_loops": False, "specs": specs}
     return read_opspecs(json.dumps(document), file)
@@ -91,13 +95,14 @@ def _called(node: ast.Call) -> str:
 class _Literals:
     """Reads the literals of one file."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, source: SourceText) -> None:
+        self._source = source
 
     def refused(self, node: ast.AST, fact: str) -> SpyrecError:
         line, column = getattr(node, "lineno", None), getattr(node, "col_offset", 0)
+        place = Location(self._source.file, line=line, column=column + 1, source=self._source)
         hint = "OpSpecs are read as literals: numbers, texts, lists, dictionaries, sympify('..'), DataFormats.NAME"
-        return refuse(NO_LITERAL, fact, Location(self._file, line=line, column=column + 1), hint=hint)
+        return refuse(NO_LITERAL, fact, place, hint=hint)
 
     def _keywords(self, node: ast.expr, name: str, known: Mapping[str, object]) -> dict[str, ast.expr]:
         """Return the arguments of a call of ``name``, which has keywords only."""

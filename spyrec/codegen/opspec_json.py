@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from spyrec.codegen.expression import INTEGER_LIMIT
 from spyrec.codegen.opspec import FORMAT, MALFORMED, DynamicSize, LoopSpec, OpSpec, OpSpecFile
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, capped, refuse, standing_for
 from spyrec.diagnostics.json_reading import load_json
@@ -52,23 +51,7 @@ def _with_largest_sizes(spec: OpSpec | LoopSpec) -> OpSpec | LoopSpec:
 
 
 def _diagnostic(problem: Problem, root: Location) -> Diagnostic:
-    match problem.kind:
-        case "missing":
-            text = f'key "{problem.tokens[-1]}" is missing'
-        case "extra_forbidden":
-            text = f'key "{problem.tokens[-1]}" is unknown'
-        case _:
-            text = problem.message + _shown(problem.found)
-    return Diagnostic(MALFORMED, text, root.child(*problem.tokens))
-
-
-def _shown(value: object) -> str:
-    if not isinstance(value, str | int | float | bool | None):
-        return ""
-    if isinstance(value, int) and abs(value) > INTEGER_LIMIT**2:
-        return ", found a huge integer"
-    text = json.dumps(value)
-    return f", found {text if len(text) <= 60 else text[:60] + '...'}"
+    return Diagnostic(MALFORMED, problem.fact, root.child(*problem.tokens))
 
 
 def write_opspecs(file: OpSpecFile) -> str:

@@ -25,6 +25,10 @@ Item = TypeVar("Item")
 _NAMED_RULE = re.compile(r"\(rule (V\d+)\)$")
 
 
+_LONGEST_POINTER = 160
+"""Characters of a JSON pointer that are shown: every one into a file of ours is shorter."""
+
+
 class Severity(Enum):
     """How much a diagnostic weighs: an error refuses the input, a warning does not."""
 
@@ -91,8 +95,15 @@ class Location:
         text = place.file or "<input>"
         if place.line is not None:
             text += f":{place.line}:{place.column}"
-        text = f"{text}  {place.pointer}" if place.pointer else text
+        text = f"{text}  {_shortened(place.pointer)}" if place.pointer else text
         return text if place.model is None else f"{text}  ({place.model})"
+
+
+def _shortened(pointer: str) -> str:
+    """Return a pointer as it is shown: of a very long one, both ends."""
+    if len(pointer) <= _LONGEST_POINTER:
+        return pointer
+    return f"{pointer[: _LONGEST_POINTER // 2]}...{pointer[-_LONGEST_POINTER // 4 :]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Mapping
 from difflib import get_close_matches
 from itertools import groupby
 
 from spyrec.diagnostics.codes import CODES
-from spyrec.diagnostics.examples import EXAMPLES, HOW
+from spyrec.diagnostics.examples import PROMPT, Example
 
 _FAMILIES = {
     "01": "reading files",
@@ -27,6 +28,8 @@ _FAMILIES = {
 _WRITTEN = re.compile(r"(?:SPY)?([0-9]{1,4})", re.ASCII | re.IGNORECASE)
 _LONGEST = 40
 _COLUMNS = 60
+_MOST_LINES = 60
+"""Lines of a file of an example that are shown."""
 
 
 def family(code: str) -> str:
@@ -52,9 +55,9 @@ def near_codes(text: str) -> list[str]:
     return close or [code for code, row in CODES.items() if words in row.title.casefold()][:3]
 
 
-def record(code: str) -> dict[str, object]:
+def record(code: str, example: Example | None = None) -> dict[str, object]:
     """Return all that is said of a code, as JSON data."""
-    row, example = CODES[code], EXAMPLES.get(code)
+    row = CODES[code]
     return {
         "code": code,
         "family": family(code),
@@ -62,25 +65,32 @@ def record(code: str) -> dict[str, object]:
         "fact": row.explanation,
         "what_to_do": row.hint,
         "rule": row.rule,
-        "example": None if example is None else {"kind": example.kind.value, "text": example.text},
+        "example": None if example is None else example.to_json(),
     }
 
 
-def explanation(code: str) -> str:
+def explanation(code: str, example: Example | None = None) -> str:
     """Return what ``spyrec explain CODE`` prints."""
-    row, example = CODES[code], EXAMPLES.get(code)
+    row = CODES[code]
     lines = [f"{code}: {row.title}", f"  {family(code)}", "", *_wrapped(row.explanation)]
     if row.rule is not None:
         lines += ["", f"  rule of the executor: {row.rule}"]
     if row.hint is not None:
         lines += ["", "  what to do", *_wrapped(row.hint, "    ")]
     if example is not None:
-        lines += [
-            "",
-            f"  example, {HOW[example.kind]}",
-            *(f"    {line}".rstrip() for line in example.text.splitlines()),
-        ]
+        lines += ["", "  example", *_shown(example)]
     return "\n".join(lines)
+
+
+def _shown(example: Example) -> list[str]:
+    """Return the lines of an example; of a long file only how long it is."""
+    lines: list[str] = []
+    for name, content in example.files:
+        text = content.splitlines()
+        shown = [f"    {line}".rstrip() for line in text]
+        lines += ["", f"  {name}:", *(shown if len(text) <= _MOST_LINES else [f"    ({len(text)} lines)"])]
+    printed = [line for command in example.commands for line in (f"{PROMPT}{command}").splitlines()]
+    return [*lines, "", *(f"  {line}".rstrip() for line in [*printed, *example.printed.splitlines()])]
 
 
 def _wrapped(text: str, indent: str = "  ") -> list[str]:
@@ -96,31 +106,32 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def docs_page() -> str:
-    """Return ``docs/diagnostics.md``."""
+def docs_page(examples: Mapping[str, Example]) -> str:
+    """Return ``docs/diagnostics.md``; ``examples`` by code."""
     lines = [
         "# Diagnostic codes",
         "",
         f"Generated from the tables of codes by `make cases`. There are {len(CODES)}. `spyrec explain CODE` prints",
-        f"one, `spyrec explain` lists them. {len(EXAMPLES)} have an example that provokes them, which is run by",
-        "`make test`.",
+        f"one with its example, `spyrec explain` lists them. {len(examples)} have an example, which provokes it: a",
+        "file of [tests/cases/errors](../tests/cases/errors). `make test` runs them; what they print is shown here.",
     ]
     for stage, codes in groupby(sorted(CODES), key=family):
         lines += ["", f"## {stage.capitalize()}"]
         for code in codes:
-            lines += ["", *_section(code)]
+            lines += ["", *_section(code, examples.get(code))]
     return "\n".join(lines) + "\n"
 
 
-def _section(code: str) -> list[str]:
-    row, example = CODES[code], EXAMPLES.get(code)
+def _section(code: str, example: Example | None) -> list[str]:
+    row = CODES[code]
     lines = [f"### {code}", "", f"*{_escaped(row.title)}.* {_escaped(row.explanation)}"]
     if row.rule is not None:
         lines += ["", f"Rule of the executor: {row.rule}."]
     if row.hint is not None:
         lines += ["", f"What to do: {_escaped(row.hint)}."]
     if example is not None:
-        lines += ["", f"Example, {_escaped(HOW[example.kind])}:", "", "```text", *example.text.splitlines(), "```"]
+        printed = [f"{PROMPT}{example.commands[-1]}", *example.printed.splitlines()]
+        lines += ["", f"[Example](../tests/cases/errors/{code}.txt):", "", "```text", *printed, "```"]
     return lines
 
 

@@ -7,6 +7,7 @@ takes whatever is taken without it, as the same record.
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -96,6 +97,12 @@ class _Value:
     write: Write | None = None
 
 
+_HUGE = 1 << 126
+"""An integer above it is not written out."""
+
+_LONGEST_VALUE = 60
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What is wrong with one value: ``kind`` as pydantic names it; ``tokens`` lead to the value, which is ``found``."""
@@ -104,6 +111,26 @@ class Problem:
     message: str
     tokens: tuple[str | int, ...]
     found: object = None
+
+    @property
+    def fact(self) -> str:
+        """What is wrong as a message says it, with the value where it is a short one."""
+        match self.kind:
+            case "missing":
+                return f'key "{self.tokens[-1]}" is missing'
+            case "extra_forbidden":
+                return f'key "{self.tokens[-1]}" is unknown'
+            case _:
+                return self.message + _shown(self.found)
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, str | int | float | bool | None):
+        return ""
+    if isinstance(value, int) and abs(value) > _HUGE:
+        return ", found a huge integer"
+    text = json.dumps(value)
+    return f", found {text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + '...'}"
 
 
 class WrongForm(ValueError):

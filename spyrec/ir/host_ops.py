@@ -148,4 +148,4 @@ def refuse_wide(name: str, array: HostArray) -> None:
         flat = array.reshape(-1).astype(np.int64, copy=False)
         place = int(np.argmax((flat < -(2**31)) | (flat >= 2**31)))
         index = [int(item) for item in np.unravel_index(place, array.shape)]
-        raise refuse("SPY0318", f'"{name}" holds {int(flat[place])} at {index}')
+        raise refuse("SPY0318", f'"{name}" holds {int(flat[place])} at {index}, which 32 bits do not hold')

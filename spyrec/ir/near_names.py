@@ -8,13 +8,8 @@ from difflib import get_close_matches
 from itertools import islice
 
 from spyrec.diagnostics import DiagnosticSink
+from spyrec.diagnostics.near_names import LONGEST, nearest
 from spyrec.hardware.dtypes import DType
-
-_LONGEST = 64
-"""Characters of a name that are looked at: comparing takes their square."""
-
-_MOST_KNOWN = 500
-"""Names that one name is compared with at most."""
 
 MOST_GUESSES = 20
 """Wrong names of one file whose meaning is guessed: more say that the file is another thing."""
@@ -44,13 +39,6 @@ def may_guess(sink: DiagnosticSink) -> bool:
     return len(sink.diagnostics) < MOST_GUESSES
 
 
-def nearest(found: str, known: Collection[str]) -> str | None:
-    """Return the known name that ``found`` is closest to, ``None`` where none is close."""
-    text = found[:_LONGEST]
-    same = next((name for name in known if name.casefold() == text.casefold()), None)
-    return same or next(iter(get_close_matches(text, islice(known, _MOST_KNOWN), n=1)), None)
-
-
 def did_you_mean(found: str, known: Collection[str], sink: DiagnosticSink) -> str | None:
     """Return the hint that names what was meant, ``None`` where no known name is close or ``sink`` has very many."""
     name = nearest(found, known) if may_guess(sink) else None
@@ -60,7 +48,7 @@ def did_you_mean(found: str, known: Collection[str], sink: DiagnosticSink) -> st
 def meant_dtype(found: str) -> str | None:
     """Return the dtype that another library's name or a misspelt one stands for."""
     known = [item.value for item in DType]
-    text = found[:_LONGEST].rpartition(".")[2].lower()
+    text = found[:LONGEST].rpartition(".")[2].lower()
     return _DTYPES.get(text) or nearest(text, known)
 
 
@@ -73,7 +61,7 @@ def meant_attributes(found: Collection[str], known: Collection[str]) -> dict[str
 
 def meant_ops(found: str, known: Collection[str]) -> list[str]:
     """Return the ops that may be meant: ``aten.add.Tensor``, ``torch.nn.functional.gelu``, ``ReLU``, ``multiply``."""
-    parts = [part.strip("_").lower() for part in reversed(re.split(r"[.:]+", found[:_LONGEST]))]
+    parts = [part.strip("_").lower() for part in reversed(re.split(r"[.:]+", found[:LONGEST]))]
     for part in parts:
         name = _OPS.get(part, part)
         if name in known:

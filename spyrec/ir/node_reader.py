@@ -192,7 +192,7 @@ class NodeReader:
 
     def _refuse_unnamed(self, model: NodeText, count: int, place: Location) -> None:
         """Report a list of results that is not named whole (SPY0139)."""
-        said = "no" if model.outputs is None else str(len(model.outputs))
+        said = "none" if model.outputs is None else str(len(model.outputs))
         message = f'{model.op} makes {count} result{"s"[: count != 1]} here, "outputs" names {said}'
         where = place if model.outputs is None else place.child("outputs")
         self._sink.error("SPY0139", message, where, hint='name each in "outputs"')

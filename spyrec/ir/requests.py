@@ -60,7 +60,9 @@ def read_updates(model: GraphText, declarations: Declarations) -> dict[str, str]
         if problem is None:
             found[output] = name
         elif declarations.form.has_all_names:
-            declarations.sink.error("SPY0150", problem, place)
+            wrong, known = (output, model.outputs) if output not in model.outputs else (name, inputs)
+            hint = None if wrong in known else did_you_mean(wrong, known, declarations.sink)
+            declarations.sink.error("SPY0150", problem, place, hint=hint)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.ir.graph import Graph
+from spyrec.ir.graph import Graph, location_of
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.text import read_ir
 from spyrec.ir.text.read_graph import FAULTS
@@ -26,8 +26,8 @@ Shown = Callable[[str, Stage], None]
 def read_stage(text: str | bytes, file: str | None = None) -> Stage:
     """Return the graph that a text says, verified.
 
-    Errors: those of :func:`read_ir`, SPY0181 where the graph is not what the text says has been established, or breaks
-    a rule that every graph keeps.
+    Errors: those of :func:`read_ir`, SPY0181 where the graph is not what the text says has been established, the code
+    of the rule (SPY0430 to SPY0446) where it breaks one that every graph keeps.
     """
     found = read_ir(text, file)
     place = Location(file, None, 1, 1)
@@ -36,10 +36,23 @@ def read_stage(text: str | bytes, file: str | None = None) -> Stage:
         if word not in names:
             raise refuse(BROKEN, f'nothing is called "{word[:80]}" that passes establish', place)
     stage = Stage(found.graph, frozenset(names[word] for word in found.has), found.source)
-    problem = _contradiction(stage) or _breach(stage.graph)
+    problem = _contradiction(stage)
     if problem is not None:
         raise refuse(BROKEN, problem, place)
+    breach = _breach(stage.graph)
+    if breach is not None:
+        code, fact = breach
+        raise refuse(code, fact, _place_of(stage.graph, fact, file), hint="correct the text, or print it again")
     return stage
+
+
+def _place_of(graph: Graph | KernelGraph, fact: str, file: str | None) -> Location:
+    """Return the place of the kernel that a breach of a rule begins with, the file where there is none of that name."""
+    if isinstance(graph, KernelGraph):
+        for kernel in graph.kernels:
+            if fact.startswith(f"{kernel.name} "):
+                return location_of(kernel.origin)
+    return Location(file)
 
 
 def _contradiction(stage: Stage) -> str | None:
@@ -59,15 +72,18 @@ def _contradiction(stage: Stage) -> str | None:
     return None
 
 
-def _breach(graph: Graph | KernelGraph) -> str | None:
-    """Return the first rule of kernels that a graph breaks; nodes were verified as they were read."""
+def _breach(graph: Graph | KernelGraph) -> tuple[str, str] | None:
+    """Return code and fact of the first rule of kernels that a graph breaks; nodes were verified as they were read."""
     if isinstance(graph, Graph):
         return None
     try:
         found = verify_kernels(graph)
     except FAULTS as fault:
-        return f"the kernels contradict each other ({type(fault).__name__})"
-    return found[0] if found else None
+        return BROKEN, f"the kernels contradict each other ({type(fault).__name__})"
+    if not found:
+        return None
+    code, _, fact = found[0].partition(" ")
+    return code, fact
 
 
 def run_chosen(
@@ -92,7 +108,7 @@ def run_chosen(
 def _require_ready(item: AnyPass, stage: Stage) -> None:
     missing = [facet for facet in Facet if facet in item.requires - stage.established]
     if missing:
-        lacking = ", ".join(f"{facet.name.lower()} ({facet.value})" for facet in missing)
+        lacking = " and ".join(facet.name.lower() for facet in missing)
         givers = [other.name for other in COMPILE if not other.establishes.isdisjoint(missing)]
         raise refuse("SPY0416", f"{item.name} requires {lacking}", hint=f"run {', '.join(givers)} first")
     if isinstance(stage.graph, KernelGraph) and item in FORM:

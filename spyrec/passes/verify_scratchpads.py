@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from spyrec.device_ops import SHUFFLE
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
@@ -50,7 +50,14 @@ def _owners(kernel: Kernel) -> list[str]:
     is_whole = len(kernel.owners) == len(kernel.uses) == len(_shares(kernel)) and None not in _shares(kernel)
     if kernel.op_func == SHUFFLE and is_whole and len(cores) == 1 and kernel.owners[-1].division == kernel.division:
         return []
-    return [f"SPY0445 {kernel.name} is a {kernel.op_func} on {kernel.division} between the owners {kernel.owners}"]
+    owners = " and ".join(f"{_cut(own.division)} in the order {list(own.order)}" for own in kernel.owners) or "none"
+    return [
+        f"SPY0445 {kernel.name} is a {kernel.op_func} on {_cut(kernel.division or ())} cores between owners {owners}"
+    ]
+
+
+def _cut(division: Iterable[int]) -> str:
+    return "x".join(map(str, division))
 
 
 def _shares(kernel: Kernel) -> tuple[Share | None, ...]:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
+from spyrec.diagnostics.near_names import one_of
 
 
 class Sanitizer(Enum):
@@ -212,7 +213,7 @@ def sanitizers_named(text: str | None) -> frozenset[Sanitizer]:
         elif name in known:
             chosen.add(known[name])
         else:
-            hint = "choose of " + ", ".join([*known, "all"])
+            hint = one_of(name, [*known, "all"], "choose of")
             raise refuse("SPY0735", f'sanitizer "{name}" is not known', hint=hint)
     return frozenset(chosen)
 

@@ -9,6 +9,7 @@ from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.bundle.execution_count import execution_count
 from spyrec.bundle.program import For, Program, SdscExecute, Statement
 from spyrec.diagnostics import refuse
+from spyrec.diagnostics.near_names import one_of
 from spyrec.runtime.jobs.execution_plan import ExecutionPlan
 
 
@@ -47,7 +48,7 @@ def _file_named(programs: Mapping[str, DeviceProgram], only: str) -> tuple[str, 
     matches = [name for name in full_names if name == only or name.endswith(f"/{only}")]
     if len(matches) != 1:
         found = "no SuperDSC file" if not matches else f"{len(matches)} SuperDSC files"
-        hint = "name one of " + ", ".join(sorted(matches or full_names)[:8])
+        hint = one_of(only, sorted(matches or full_names), "name one of")
         raise refuse("SPY0768", f'"{only}" names {found} of the bundle', hint=hint)
     return full_names[matches[0]]
 

@@ -447,6 +447,8 @@ MANIFEST_DAMAGES: list[tuple[tuple[str | int, ...], object, str]] = [
     (("arguments", 0, "name"), "t2", "SPY0611"),
     (("inputs",), ["t2"], "SPY0611"),
     (("outputs", 0, "argument"), "t9", "SPY0611"),
+    (("inputs",), [], "SPY0611"),
+    (("outputs",), [], "SPY0611"),
     (("plan", 0, "program"), "../other", "SPY0611"),
     (("plan", 0, "program"), "/tmp", "SPY0611"),
     (("plan", 0, "arguments", 0), "t9", "SPY0611"),

@@ -1,4 +1,4 @@
-"""``spyrec explain``: every code has its text, and every example provokes the code it stands for."""
+"""``spyrec explain``: every code has its text and, where there is one, its example (``test_error_cases.py``)."""
 
 from __future__ import annotations
 
@@ -7,43 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from scripts.error_cases import codes, example_of
 from spyrec.cli import main
-from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.codes import CODES
-from spyrec.diagnostics.examples import EXAMPLES, ExampleKind
 from spyrec.diagnostics.explanations import docs_page, explanation
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = {
-    ExampleKind.GRAPH: ["compile", "graph.json", "-o", "bundle"],
-    ExampleKind.OPSPECS: ["codegen", "opspecs.json", "-o", "bundle"],
-    ExampleKind.PROGRAM: ["check", "bundle.mlir"],
-}
-
-
-@pytest.mark.parametrize("code", [code for code in EXAMPLES if EXAMPLES[code].kind in COMMANDS])
-def test_the_command_that_an_example_names_refuses_it_with_its_code(
-    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    example = EXAMPLES[code]
-    command = COMMANDS[example.kind]
-    Path(command[1]).write_text(example.text, encoding="utf-8")
-    assert main(["--diagnostics=json", *command]) == 1
-    assert [json.loads(line)["code"] for line in capsys.readouterr().err.splitlines()] == [code]
-
-
-@pytest.mark.parametrize("code", [code for code in EXAMPLES if EXAMPLES[code].kind is ExampleKind.PYTHON])
-def test_the_lines_of_an_example_raise_its_code(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SpyrecError) as caught:
-        exec(EXAMPLES[code].text, {})
-    assert [item.code for item in caught.value.diagnostics] == [code]
-
-
-def test_examples_are_of_codes_that_there_are() -> None:
-    assert set(EXAMPLES) <= set(CODES)
-    assert len(EXAMPLES) > 100
 
 
 @pytest.mark.parametrize("written", ["SPY0213", "spy0213", "0213", "213"])
@@ -55,17 +24,29 @@ def test_a_code_is_explained_however_it_is_written(written: str, capsys: pytest.
     assert found["format"] == "spyrec.explain/1"
     assert (record["code"], record["family"]) == ("SPY0213", "shapes and dtypes")
     assert (record["title"], record["fact"], record["what_to_do"]) == (row.title, row.explanation, row.hint)
-    assert record["example"] == {"kind": "graph", "text": EXAMPLES["SPY0213"].text}
+    assert record["example"] == example_of("SPY0213").to_json()
+    assert record["example"]["commands"] == ["spyrec compile graph.json -o bundle"]
+    assert list(record["example"]["files"]) == ["graph.json"]
 
 
 def test_the_text_says_all_that_the_table_says() -> None:
+    examples = {code: example_of(code) for code in codes()}
     for code, row in CODES.items():
-        shown = explanation(code)
+        shown = explanation(code, examples.get(code))
         words = " ".join(shown.split())
         assert shown.startswith(f"{code}: {row.title}\n")
         assert " ".join(row.explanation.split()) in words
         assert " ".join((row.hint or "").split()) in words
-        assert all(line.strip() in shown for line in (EXAMPLES[code].text.splitlines() if code in EXAMPLES else ()))
+        if code in examples:
+            assert all(line in shown for line in examples[code].printed.splitlines())
+            assert all(name in shown for name, _ in examples[code].files)
+
+
+def test_a_long_file_of_an_example_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "SPY0664"]) == 0
+    printed = capsys.readouterr().out
+    assert "  bundle/sdsc_0.json:\n    (" in printed
+    assert len(printed.splitlines()) < 100
 
 
 def test_alone_it_lists_every_code_once_below_its_stage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,6 +73,6 @@ def test_a_wrong_code_is_a_usage_error_that_names_near_ones(
 
 
 def test_the_page_has_a_section_for_every_code() -> None:
-    page = docs_page()
+    page = docs_page({code: example_of(code) for code in codes()})
     assert [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")] == sorted(CODES)
     assert (ROOT / "docs" / "diagnostics.md").read_text(encoding="utf-8") == page

@@ -107,6 +107,44 @@ def test_the_options_of_messages_stand_before_the_verb_or_behind_it(
     assert refused("-q") == refused()
 
 
+@pytest.mark.parametrize("option", [["--diagnostics=json"], ["--diagnostics", "json"]])
+@pytest.mark.parametrize("place", [0, 1, 2, 4])
+def test_a_command_line_that_is_not_understood_is_a_json_line_wherever_the_option_stands(
+    option: list[str], place: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["run", ".", "--sed", "1"]
+    assert main([*line[:place], *option, *line[place:]]) == 2
+    (found,) = [json.loads(text) for text in capsys.readouterr().err.splitlines()]
+    assert (found["code"], found["message"].split(".")[0]) == ("SPY0799", "no such option '--sed'")
+
+
+def test_names_that_are_not_there_bring_the_closest_that_is(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph.write_text(json.dumps(RIGHT))
+    bundle = graph.parent / "b"
+    assert main(["compile", str(graph), "-o", str(bundle)]) == 0
+    compiling = ["compile", str(graph), "-o", str(graph.parent / "other")]
+    for command, meant in [
+        (["compil", str(graph)], "did you mean compile?"),
+        ([*compiling, "--targt", "spyre"], "--target"),
+        ([*compiling, "--target", "spire"], 'did you mean "spyre"?'),
+        ([*compiling, "--profile", "calibratd"], 'did you mean "calibrated"?'),
+        ([*compiling, "--print-after", "decompos"], 'did you mean "decompose"?'),
+        (["opt", str(graph), "--pass", "decompos"], 'did you mean "decompose"?'),
+        (["passes", "decompos"], "did you mean decompose?"),
+        (["ops", "sofmax"], "did you mean softmax"),
+        (["schema", "grahp"], "did you mean graph?"),
+        (["examples", "digit"], "did you mean digits?"),
+        (["explain", "SPY0213x"], "did you mean SPY0213"),
+        (["run", str(bundle), "--sanitize", "bound"], 'did you mean "bounds"?'),
+        (["run", str(bundle), "--only", "sdsc_00.json"], 'did you mean "sdsc_0.json"?'),
+        (["run", str(bundle), "--random", "1", "--entry", "decod"], "this is one bundle, leave it out"),
+        (["inspect", str(bundle), "expp"], "did you mean exp?"),
+        (["inspect-layout", str(graph), "--tensor", "xx"], 'did you mean "x"?'),
+    ]:
+        assert main(command) in (1, 2), command
+        assert meant in capsys.readouterr().err, command
+
+
 def test_quiet_leaves_out_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, blocked = tmp_path / "graph.json", tmp_path / "cache"
     file.write_text(json.dumps(RIGHT))

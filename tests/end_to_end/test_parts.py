@@ -92,7 +92,7 @@ def test_an_integer_of_more_than_32_bits_is_refused_with_its_place() -> None:
     with pytest.raises(spyrec.SpyrecError) as caught:
         spyrec.run(bundle, {"i": numbers})
     assert caught.value.diagnostics[0].code == "SPY0318"
-    assert caught.value.diagnostics[0].message == f'"y" holds {2**31} at [1, 2]'
+    assert caught.value.diagnostics[0].message == f'"y" holds {2**31} at [1, 2], which 32 bits do not hold'
 
 
 def test_narrow_integers_wrap_as_in_pytorch() -> None:

@@ -99,6 +99,14 @@ def test_a_check_needs_the_graph(bundle: spyrec.Bundle) -> None:
     assert caught.value.diagnostics[0].code == "SPY0769"
 
 
+@pytest.mark.parametrize("target", ["spyre", None, 3])
+def test_what_is_no_target_is_refused(target: object) -> None:
+    options = spyrec.CompileOptions(target=target)  # pyright: ignore[reportArgumentType] -- as who has no checker does
+    with pytest.raises(spyrec.SpyrecError, match="no Target") as caught:
+        spyrec.compile(GRAPH, options)
+    assert caught.value.diagnostics[0].code == "SPY0771"
+
+
 @pytest.mark.parametrize("cores", [0, -1, 33])
 def test_cores_that_the_target_has_not_are_refused(cores: int) -> None:
     with pytest.raises(spyrec.SpyrecError) as caught:

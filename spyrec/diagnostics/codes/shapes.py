@@ -97,8 +97,8 @@ SHAPES: dict[str, Code] = {
     ),
     "SPY0220": Code(
         "declared type disagrees",
-        "A value's type is not what its node makes: a pass went wrong.",
-        hint="this is a bug of a pass, not of the graph: please report it",
+        "A value's type is not what its node makes: in the text of a graph, or after a pass that went wrong.",
+        hint="declare what the operation makes; where a pass did it, please report the bug",
     ),
     "SPY0222": Code(
         "nothing to choose of",

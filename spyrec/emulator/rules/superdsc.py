@@ -25,6 +25,22 @@ from spyrec.runtime.findings import FaultPlace, RuleDiagnostic
 RULE_CODES = {number: f"SPY07{10 + number}" for number in range(1, 15)}
 """Diagnostic code of each rule V1 to V14."""
 
+_FIELDS = {
+    RULE_CODES[number]: field
+    for number, field in (
+        (1, "coreIdToWkSlice_"),
+        (2, "N_"),
+        (3, "numWkSlicesPerDim_"),
+        (4, "scheduleTree_"),
+        (5, "scheduleTree_"),
+        (11, "labeledDs_"),
+        (12, "scheduleTree_"),
+        (13, "N_"),
+        (14, "computeOp_"),
+    )
+}
+"""By code of a rule, the field that what breaks it is read from, where the rule itself names none."""
+
 _EXTENT_LIMIT = SEGMENT_BYTES  # no dim of a tensor that fits a segment has more elements
 
 
@@ -64,7 +80,8 @@ def _of_operation(superdsc: SuperDsc, found: Diagnostic) -> Diagnostic:
     """Return a diagnostic that names the operation, unless it names more."""
     if isinstance(found, RuleDiagnostic):
         return found
-    return RuleDiagnostic.of(found, FaultPlace(op=superdsc.op_func_name, provenance=superdsc.provenance))
+    place = FaultPlace(op=superdsc.op_func_name, field=_FIELDS.get(found.code), provenance=superdsc.provenance)
+    return RuleDiagnostic.of(found, place)
 
 
 def name_of(superdsc: SuperDsc, position: int) -> str:

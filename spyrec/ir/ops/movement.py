@@ -92,7 +92,7 @@ def _infer_cat(operands: OperandTypes, attributes: JoinAttributes) -> tuple[Tens
         others = [(axis, pair) for axis, pair in enumerate(zip(first.shape, operand.shape)) if axis != dim]
         if operand.rank != first.rank or any(one != other for _, (one, other) in others):
             message = f"cat along dim {dim} joins {show(first.shape)} with {show(operand.shape)}"
-            raise OpError("SPY0217", message, hint="the other extents must be equal", operand=index)
+            raise OpError("SPY0217", message, hint="give tensors of one rank, equal in all other dims", operand=index)
     total = sum(operand.shape[dim] for _, operand in joined)
     return (TensorType((*first.shape[:dim], total, *first.shape[dim + 1 :]), dtype),)
 
@@ -288,7 +288,8 @@ class FullAttributes:
 def full_type(attributes: FullAttributes) -> TensorType:
     """Return the type of a tensor of one number.  Errors: SPY0208 the size, SPY0215 the number."""
     if any(extent < 0 for extent in attributes.size):
-        raise OpError("SPY0208", f"size {show(attributes.size)} holds an extent below 0", attribute="size")
+        fact = f"size {show(attributes.size)} holds an extent below 0"
+        raise OpError("SPY0208", fact, hint="extents of a new tensor run from 0", attribute="size")
     dtype = attributes.result_dtype
     if not holds(attributes.fill_value, dtype):
         message = f"fill_value {attributes.fill_value} is no {dtype.value}: {misfit(attributes.fill_value, dtype)}"

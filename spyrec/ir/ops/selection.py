@@ -46,7 +46,8 @@ def selected(shape: Shape, attributes: SelectAttributes) -> tuple[int, int]:
     extent = shape[dim]
     if not -extent <= attributes.index < extent:
         message = f"index {attributes.index} is out of range for dim {dim} of extent {extent}"
-        raise OpError("SPY0212", message, attribute="index")
+        hint = f"indices run from {-extent} to {extent - 1}" if extent else "the dim has no elements"
+        raise OpError("SPY0212", message, hint=hint, attribute="index")
     return dim, attributes.index % extent
 
 

@@ -94,7 +94,7 @@ class Cursor:
     def place(self, token: Token | None = None) -> Location:
         """Return the line and column of a word; of the next one where none is given."""
         line, column = self._source.line_and_column((token or self.peek()).offset)
-        return Location(self._source.file, None, line, column)
+        return Location(self._source.file, None, line, column, source=self._source)
 
     def refuse(self, message: str, token: Token | None = None, code: str = NOT_UNDERSTOOD) -> SpyrecError:
         """Return the error of a word; of the next one where none is given."""

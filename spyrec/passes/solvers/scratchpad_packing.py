@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from spyrec.diagnostics import refuse
+from spyrec.diagnostics.near_names import one_of
 from spyrec.passes.solvers.packing_decoder import Places
 from spyrec.passes.solvers.packing_problem import Packing, PackingBuffer, PackingProblem, value_bound
 from spyrec.passes.solvers.packing_search import HEIGHT_VISITS, search_height, search_value
@@ -86,7 +87,7 @@ def checked_planner(planner: str) -> str:
     """
     if planner not in PLANNERS:
         fact = f'there is no LX planner "{planner}"'
-        raise refuse("SPY0414", fact, hint=f"choose one of {', '.join(PLANNERS)}")
+        raise refuse("SPY0414", fact, hint=one_of(planner, PLANNERS))
     if planner not in _EXTRAS:
         return BEST_FIT_VERSION
     module, extra = _EXTRAS[planner]

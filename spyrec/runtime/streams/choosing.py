@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from spyrec.diagnostics.near_names import one_of
 from spyrec.runtime.argument_kinds import is_a, shown
 from spyrec.runtime.errors import ScheduleUnknown
 from spyrec.runtime.streams.stream_queue import Entry
@@ -29,7 +30,7 @@ class Chooser:
         name, _, seed = schedule.partition(":")
         is_random = name == "random" and seed.isdecimal()
         if not is_random and (schedule not in _NAMES):
-            raise ScheduleUnknown(f'there is no schedule "{schedule}"')
+            raise ScheduleUnknown(f'there is no schedule "{schedule}"', hint=one_of(schedule, [*_NAMES, "random:SEED"]))
         self.schedule = name
         self.is_threaded = name == "threads"
         self.serves_demand_only = name == "adversarial"
