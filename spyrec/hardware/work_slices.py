@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from spyrec.hardware.target import RING_CORES
@@ -21,6 +22,11 @@ def slices_of_cores(counts: Sequence[int], *, contracts: bool, least_rank: int =
 
 def slices_in_order(counts: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Return the slice index of every core along each dim; ``order``: the dims whose slice varies fastest first."""
+    return _slices_in_order(tuple(counts), tuple(order))
+
+
+@lru_cache(maxsize=1 << 12)  # planning asks for some hundred divisions of up to 32 cores, each for every operand
+def _slices_in_order(counts: tuple[int, ...], order: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     slices: list[tuple[int, ...]] = []
     for core in range(math.prod(counts)):
         rest, entry = core, [0] * len(counts)

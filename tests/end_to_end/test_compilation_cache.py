@@ -121,6 +121,39 @@ def test_a_kept_bundle_is_the_bundle(seed: int, chosen: dict[str, Any]) -> None:
         assert _files(replace(second, kept_files=None)) == wanted
 
 
+_SWAPPED = {"relu": "abs", "abs": "relu", "exp": "sigmoid", "sigmoid": "exp", "add": "maximum", "mul": "minimum"}
+
+
+def _edited(data: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """Return a graph with an op in place of another one, or with a node put behind one."""
+    nodes = [dict(item) for item in data["nodes"]]
+    at = place % len(nodes)
+    name = nodes[at]["name"]
+    if nodes[at]["op"] in _SWAPPED:
+        nodes[at]["op"] = _SWAPPED[nodes[at]["op"]]
+        return {**data, "nodes": nodes}
+    for item in nodes[at + 1 :]:
+        item["inputs"] = ["inserted" if operand == name else operand for operand in item["inputs"]]
+    nodes.insert(at + 1, {"name": "inserted", "op": "clone", "inputs": [name]})
+    return {**data, "nodes": nodes}
+
+
+@examples(15)
+@given(st.integers(0, 1 << 30), st.integers(0, 30), OPTIONS)
+def test_an_edited_graph_replaces_a_bundle_by_the_bytes_that_a_new_directory_gets(
+    seed: int, place: int, chosen: dict[str, Any]
+) -> None:
+    data = random_graph(seed)[0]
+    edited = _edited(data, place)
+    options = CompileOptions(**chosen)
+    with TemporaryDirectory() as folder:
+        out, kept = Path(folder) / "out", replace(options, cache=Path(folder) / "cache")
+        for graph in (data, edited, data):
+            spyrec.compile(graph, kept).save(out, force=True)
+            found = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+            assert found == _files(spyrec.compile(graph, options))
+
+
 def test_a_second_compilation_runs_no_pass_and_computes_the_same(model: Path, counted: list[object]) -> None:
     options = CompileOptions(cache=model.parent / "cache")
     x = np.random.default_rng(1).standard_normal((24, 70)).astype(np.float16)
