@@ -24,10 +24,12 @@ another one already.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from spyrec.dataclass import dataclass
@@ -134,6 +136,28 @@ def host_processor() -> HostProcessor:
     if "numba" in sys.modules:  # what others compile for all that the processor has cannot be taken back
         made.tell_numba()
     return made
+
+
+_UNKNOWN_CACHE_BYTES = 1 << 24
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+"""Where Linux describes the caches of a processor: a folder each, larger ones later."""
+
+
+@cache
+def last_cache_bytes() -> int:
+    """Return the size of the processor's last cache; 16 MiB where the system does not tell."""
+    sizes = [_cache_bytes(about) for about in _CACHES.glob("index*/size")]
+    return max(sizes, default=0) or _UNKNOWN_CACHE_BYTES
+
+
+def _cache_bytes(about: Path) -> int:
+    try:
+        text = about.read_text().strip()
+    except OSError:  # a system that lists it and keeps it to itself
+        return 0
+    found = re.fullmatch(r"(\d+)([KM])", text)
+    return 0 if found is None else int(found[1]) << (10 if found[2] == "K" else 20)
 
 
 def _features() -> str:

@@ -26,6 +26,7 @@ import spyrec
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.kernels import dl16
 from spyrec.emulator.kernels.product_tile import TileWriter
+from spyrec.files import host_processor as processors
 from spyrec.files.host_processor import (
     AVX2,
     AVX512,
@@ -36,6 +37,7 @@ from spyrec.files.host_processor import (
     chosen_variant,
     features_left,
     host_processor,
+    last_cache_bytes,
     variants_of,
 )
 from tests.emulator.test_kernel_cache import functions_compiled
@@ -239,3 +241,24 @@ def test_a_tile_is_kept_in_registers(
     assert found >= steps
     assert found % steps == 0
     assert not re.search(r"\(%rsp\)|\[sp|\bfmaf\b", tile)  # no sum goes to memory, no step to the C library
+
+
+@pytest.mark.parametrize(
+    ("told", "size_bytes"),
+    [
+        ({"index0": "32K\n", "index3": "32768K\n", "index2": "1024K\n"}, 32 << 20),
+        ({"index0": "6M"}, 6 << 20),
+        ({"index0": "large"}, 16 << 20),
+        ({}, 16 << 20),
+    ],
+)
+def test_the_last_cache_is_as_large_as_the_system_says(
+    told: dict[str, str], size_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in told.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "size").write_text(text)
+    monkeypatch.setattr(processors, "_CACHES", tmp_path)
+    last_cache_bytes.cache_clear()
+    assert last_cache_bytes() == size_bytes
+    last_cache_bytes.cache_clear()

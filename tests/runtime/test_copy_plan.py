@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -17,7 +18,10 @@ from spyrec.hardware import dlfloat
 from spyrec.layout.conversion_table import CopyNest
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.host_copies import copy_plan
-from spyrec.runtime.host_copies.copy_plan import plan_of, writes_every_element
+from spyrec.runtime.host_copies.conversion import converter
+from spyrec.runtime.host_copies.copy_kernels import SIXTEEN_BIT_KERNELS
+from spyrec.runtime.host_copies.copy_plan import Walk, kernel_words, plan_of, writes_every_element
+from spyrec.runtime.host_copies.stick_conversion import FETCHED, STREAMED, WORDS_BEFORE_LOOPS
 from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device
 from spyrec.runtime.threads import Threads
 
@@ -140,3 +144,99 @@ def test_threads_call_every_task_once_and_pass_errors_on() -> None:
 
     with pytest.raises(ValueError, match="task 20"):
         threads.run(counts.size, 1 << 30, fail)
+
+
+def ends_of_rows(table: Sequence[CopyNest]) -> list[bool]:
+    """Whether each part that kernels get copies the ragged ends of its rows as well."""
+    words = kernel_words([table], Walk())
+    found, place = list[bool](), 0
+    while place < len(words.table):
+        found.append(bool(words.table[place + 8]))
+        place += WORDS_BEFORE_LOOPS + 3 * int(words.table[place])
+    return found
+
+
+def test_ragged_ends_go_with_their_rows_where_neither_writes_what_the_other_does() -> None:
+    for shape in ((200, 1000), (3, 5, 7, 100)):
+        layout = DeviceLayout.default(shape, "float16")
+        for way in ("h2d", "d2h"):
+            assert ends_of_rows([part for group in plan_of(layout.dci(way).nests).groups for part in group]) == [True]
+    sticks, ends = plan_of(DeviceLayout.default((200, 1000), "float16").dci("d2h").nests).groups[0]
+    assert ends_of_rows([sticks, replace(ends, destination_offset=ends.destination_offset - 1)]) == [False, True]
+    assert ends_of_rows([sticks, replace(ends, sizes=(48, 200))]) == [False, True], "the next row begins there"
+    assert ends_of_rows([sticks, replace(ends, sizes=(4, 200))]) == [False, True], "fewer than a vector"
+    assert ends_of_rows([ends, sticks]) == [True, False], "whichever comes first is copied first"
+
+
+WALKS = [Walk(), Walk(FETCHED, 8, 2), Walk(FETCHED | STREAMED, 8, 2), Walk(STREAMED, 3, 1)]
+PATTERNS = st.sampled_from([0x3C01, 0xC555, 0x7BFF, 0x0400, 0, 0x8000, 1, 0x83FF, 0x7C00, 0xFC00, 0x7E01, 0x2001])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([1, 2, 9, 17, 64, 72, 100, 191, 200]), min_size=1, max_size=3),
+    st.lists(PATTERNS, min_size=1, max_size=5),
+    st.integers(1, 200),
+    st.data(),
+)
+def test_every_walk_of_a_kernel_writes_what_numpy_does(
+    shape: list[int], rare: list[int], every: int, data: st.DataObject
+) -> None:
+    """Lines past the caches, rows before tiles, ragged ends: the same bytes, and no others are written."""
+    while math.prod(shape) > 40_000:
+        shape = shape[1:]
+    order = list(data.draw(st.permutations(range(len(shape)))))
+    layout = DeviceLayout.default(shape, "float16", dim_order=order)
+    bits = np.full(math.prod(shape), 0x3C01, np.uint16)
+    bits[::every] = np.resize(np.array(rare, np.uint16), len(bits[::every]))
+    held = np.full(layout.nbytes // 2 + 32, 0xA5A5, np.uint16)
+    memory = held[-(held.ctypes.data // 2) % 32 :][: layout.nbytes // 2]
+    for way in ("h2d", "d2h"):
+        table = layout.dci(way)
+        host, device = table.host_format, table.device_format
+        formats = (host, device) if way == "h2d" else (device, host)
+        plan, change = plan_of(table.nests), converter(*formats).apply
+        assert change is not None
+        source = bits if way == "h2d" else memory.copy()
+        if way == "d2h":
+            source[layout.valid_lane_mask().reshape(-1)] = bits
+        written = memory if way == "h2d" else np.full(len(bits), 0xA5A5, np.uint16)
+        want = written.copy()
+        moved = np.array([move for nest in table.nests for move in moves(nest)])
+        taken = source[moved[:, 0]]
+        with np.errstate(over="ignore"):
+            want[moved[:, 1]] = change(taken.view(np.float16) if way == "h2d" else taken).view(np.uint16)
+        for walk in WALKS:
+            written[:] = 0xA5A5
+            words = kernel_words(plan.groups, walk)
+            kernel = SIXTEEN_BIT_KERNELS[formats]
+            kernel(words.places[0], words.counts[-1], source.ctypes.data, written.ctypes.data)
+            np.testing.assert_array_equal(written, want)
+
+
+def alone_at_every_lane(shape: tuple[int, int]) -> npt.NDArray[np.uint16]:
+    """Every pattern, each the only one that is no normal number in a stick, at a lane that moves on with it."""
+    bits = np.full(shape, 0x3C01, np.uint16)
+    bits[np.arange(shape[0]), np.arange(shape[0]) * 7 % shape[1]] = np.arange(shape[0], dtype=np.uint16)
+    return bits
+
+
+@pytest.mark.parametrize("lanes", [64, 72, 40, 20, 11])
+def test_each_pattern_is_rounded_alone_among_normal_ones(lanes: int) -> None:
+    bits = alone_at_every_lane((1 << 16, lanes))
+    layout = DeviceLayout.default(bits.shape, "float16")
+    memory = np.full(layout.nbytes, 0xA5, np.uint8)
+    copy_to_device(bits.view(np.float16), layout.dci("h2d"), memory)
+    stored = memory.view(np.uint16).reshape(layout.device_size)
+    rows = stored.transpose(1, 0, 2).reshape(len(bits), -1)  # [stick of the row, row, lane]
+    np.testing.assert_array_equal(rows[:, :lanes], dlfloat.encode(bits.view(np.float16).astype(np.float32)))
+    assert (rows[:, lanes:] == 0xA5A5).all()
+    rows = np.zeros((len(bits), stored.shape[0] * 64), np.uint16)
+    rows[:, :lanes] = bits
+    stored[:] = rows.reshape(len(bits), -1, 64).transpose(1, 0, 2)
+    got = np.zeros(bits.size, np.float16)
+    copy_into_host(memory, layout.dci("d2h"), got)
+    with np.errstate(over="ignore"):
+        values = dlfloat.decode(bits)
+        halves = np.where(np.abs(values) == 65536, np.copysign(65504, values), values).astype(np.float16)
+    np.testing.assert_array_equal(got.view(np.uint16), halves.view(np.uint16).reshape(-1))

@@ -10,59 +10,68 @@ from spyrec.runtime.host_copies.stick_conversion import (
     FEW,
     LINE_BYTES,
     PATTERN_BYTES,
+    STICK_BYTES,
+    STICK_LANES,
+    STREAMED,
     WORDS_BEFORE_LOOPS,
-    convert_run,
+    convert_rest,
     convert_spaced,
-    fetch_to_read,
-    fetch_to_write,
+    convert_sticks,
     ordered,
-    tile_start,
+    outer_start,
     word_at,
 )
-
-_ROWS_AT_A_TIME = 8
-"""Rows copied per tile before the next tile: as many streams of the host's as its caches fetch ahead of the reads."""
-
-_ROWS_STREAMED = 16
-"""The same where whole lines go past the caches: 2 KiB of adjacent sticks then go to memory together."""
-
-FETCHED, STREAMED = 1, 2
-"""Flags of a copy: memory is fetched ahead; whole lines are stored past the caches."""
 
 
 def _parts_copier(to_device: bool) -> Linked:
     """Return the kernel of one direction: all nests are one function, which numba compiles once."""
 
-    def copy_parts(source: int, destination: int, part: int, count: int, flags: int) -> None:
-        is_fetched, may_stream = flags & FETCHED != 0, flags & STREAMED != 0
+    def copy_parts(part: int, count: int, source: int, destination: int) -> None:
         for _ in range(count):
-            loops, tiles, line_steps = word_at(part, 0), word_at(part, 1), word_at(part, 2)
-            read_start, write_start = source + word_at(part, 3), destination + word_at(part, 4)
-            lanes, read_step, write_step = word_at(part, 5), word_at(part, 6), word_at(part, 7)
-            rows, row_read, row_write = word_at(part, 8), word_at(part, 9), word_at(part, 10)
+            loops, passes, flags, line_steps = word_at(part, 0), word_at(part, 1), word_at(part, 2), word_at(part, 3)
+            at_a_time, ahead = word_at(part, 4), word_at(part, 5)
+            rest, read_beyond, write_beyond = word_at(part, 8), word_at(part, 9), word_at(part, 10)
+            lanes, read_step, write_step = word_at(part, 11), word_at(part, 12), word_at(part, 13)
+            rows, row_read, row_write = word_at(part, 14), word_at(part, 15), word_at(part, 16)
+            tiles, tile_read, tile_write = word_at(part, 17), word_at(part, 18), word_at(part, 19)
             is_adjacent = read_step == PATTERN_BYTES and write_step == PATTERN_BYTES and lanes >= FEW
-            is_streamed = may_stream and (write_start | line_steps) % LINE_BYTES == 0
-            at_a_time = _ROWS_STREAMED if is_streamed else _ROWS_AT_A_TIME
-            for first_row in range(0, rows, at_a_time):
-                rows_left = rows - first_row
-                rows_here = rows_left if rows_left < at_a_time else at_a_time  # noqa: FURB136 -- numba compiles a min apart
-                read_next, write_next = read_start + first_row * row_read, write_start + first_row * row_write
-                read_first, write_first = read_next, write_next
-                for tile in range(tiles):
-                    read_tile, write_tile = read_next, write_next
-                    read_next = read_first + tile_start(part, 1, tile + 1)
-                    write_next = write_first + tile_start(part, 2, tile + 1)
-                    for row in range(rows_here):
-                        read, write = read_tile + row * row_read, write_tile + row * row_write
-                        if not is_adjacent:
-                            convert_spaced(to_device, read, read_step, write, write_step, lanes)
-                            continue
-                        if is_fetched:
-                            fetch_to_read(read_next + row * row_read)
-                            if not is_streamed:
-                                fetch_to_write(write_next + row * row_write)
-                        convert_run(to_device, is_streamed, read, write, lanes)
-            if is_streamed:
+            is_stick = is_adjacent and lanes == STICK_LANES
+            sticks = lanes // STICK_LANES
+            read_apart = row_read if is_stick else STICK_BYTES
+            write_apart = row_write if is_stick else STICK_BYTES
+            if (destination + word_at(part, 7) | line_steps) % LINE_BYTES != 0:
+                flags &= ~STREAMED
+            for number in range(passes):
+                read_pass = source + word_at(part, 6) + outer_start(part, 1, number)
+                write_pass = destination + word_at(part, 7) + outer_start(part, 2, number)
+                for first_row in range(0, rows, at_a_time):
+                    rows_left = rows - first_row
+                    rows_here = rows_left if rows_left < at_a_time else at_a_time  # noqa: FURB136 -- numba compiles a min apart
+                    read_tile, write_tile = read_pass + first_row * row_read, write_pass + first_row * row_write
+                    for _ in range(tiles):
+                        read, write = read_tile, write_tile
+                        for _ in range(1 if is_stick else rows_here):
+                            if is_adjacent:
+                                convert_sticks(
+                                    to_device,
+                                    flags,
+                                    read,
+                                    write,
+                                    rows_here if is_stick else sticks,
+                                    read_apart,
+                                    write_apart,
+                                    ahead * tile_read,
+                                    ahead * tile_write,
+                                )
+                                if rest != 0:
+                                    convert_rest(to_device, read + read_beyond, write + write_beyond, rest)
+                            else:
+                                convert_spaced(to_device, read, read_step, write, write_step, lanes)
+                            read += row_read
+                            write += row_write
+                        read_tile += tile_read
+                        write_tile += tile_write
+            if flags & STREAMED != 0:
                 ordered()
             part += 8 * (WORDS_BEFORE_LOOPS + 3 * loops)
 
@@ -70,13 +79,12 @@ def _parts_copier(to_device: bool) -> Linked:
 
 
 copy_half_to_dlfloat = _parts_copier(to_device=True)
-"""``(source, destination, parts, count, flags)``: copies parts of nests, one after the other; the first three are
-addresses.
+"""``(parts, count, source, destination)``: copies parts of nests, one after the other; all but the count are addresses.
 
-A part is words: its loops, at least two; passes of all loops from the third on; bits of which those below 64 are 0
-where it writes whole sticks a whole number of lines apart; the first byte read and written; and of each loop size,
-source step and destination step, in bytes, innermost first; from the third on in the order that walks host memory most
-closely.  ``flags``: :data:`FETCHED`, :data:`STREAMED`.  Bounds are the caller's.
+A part is words: its loops, at least three; passes of all loops from the fourth on; flags; bits of which those below 64
+are 0 where it writes whole sticks a whole number of lines apart; how many passes of the second loop are made for one
+of the third, and how many of the third ahead memory is asked for; the first byte read and written; and of each loop
+size, source step and destination step, in bytes, innermost first.  Bounds are the caller's.
 """
 
 copy_dlfloat_to_half = _parts_copier(to_device=False)

@@ -33,8 +33,18 @@ PATTERN_BYTES = 2
 FEW = 8
 """Lanes of the vectors of what is no half of a stick: those that every processor has."""
 
+FETCHED, STREAMED = 1, 2
+"""Flags of a copy of sticks: memory is fetched ahead; whole lines are stored past the caches."""
+
+INNER_LOOPS = 3
+"""Loops that every part of a copy has: lanes, and two that are walked in blocks."""
+
+WORDS_BEFORE_LOOPS = 11
+"""Of a part of a copy; each loop has three: size, source step, destination step."""
+
+STICK_BYTES = STICK_LANES * PATTERN_BYTES
+
 _LINE_LANES = LINE_BYTES // PATTERN_BYTES
-_STICK_BYTES = STICK_LANES * PATTERN_BYTES
 _INDEX = ir.IntType(32)
 _WORD = ir.IntType(64)
 _PATTERN = ir.IntType(16)
@@ -43,8 +53,11 @@ _BYTE = ir.IntType(8).as_pointer()
 _Conversion = Callable[[Any, Any], Any]
 """``(builder, patterns)``: the patterns of the other format."""
 
-_SimpleConversion = Callable[[Any, Any], tuple[Any, Any]]
-"""The same, and the lanes where they are right."""
+_NormalConversion = Callable[[Any, Any], tuple[Any, Any]]
+"""The same, and numbers below :data:`_NORMALS` at the lanes where the patterns are right: at normal numbers."""
+
+_NORMALS = 0x7C00 - 0x400
+"""How many magnitudes of halves are normal numbers."""
 
 
 def _number(bits: Any) -> Callable[[int], ir.Constant]:  # noqa: ANN401
@@ -52,31 +65,42 @@ def _number(bits: Any) -> Callable[[int], ir.Constant]:  # noqa: ANN401
     return lambda value: ir.Constant(bits.type, [value] * bits.type.count)
 
 
-def _signed_or_zero(builder: Any, bits: Any, result: Any, halves: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return ``result`` with the sign of ``bits``, zero where it is no normal number, and where that is right.
-
-    ``halves``: magnitudes of the half patterns.
-    """
-    every = _number(bits)
-    is_normal = builder.icmp_unsigned("<", builder.sub(halves, every(0x400)), every(0x7C00 - 0x400))
-    is_zero = builder.icmp_unsigned("==", builder.and_(bits, every(0x7FFF)), every(0))
-    signed = builder.or_(result, builder.and_(bits, every(0x8000)))
-    return builder.select(is_normal, signed, every(0)), builder.or_(is_normal, is_zero)
-
-
 def _normals_to_dlfloat(builder: Any, bits: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return the patterns, and where they are right: at zeros and normal numbers."""
     every = _number(bits)
     magnitude = builder.and_(bits, every(0x7FFF))
     # half of what the exponents differ by, and of the rounding, are added before the last bit goes
     result = builder.lshr(builder.add(magnitude, every(((31 - 15) << 10) + 1)), every(1))
-    return _signed_or_zero(builder, bits, result, magnitude)
+    return builder.or_(result, builder.and_(bits, every(0x8000))), builder.sub(magnitude, every(0x400))
 
 
 def _normals_to_half(builder: Any, bits: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return the patterns, and where they are right: at zeros and what becomes a normal number."""
-    result = builder.sub(builder.add(bits, bits), _number(bits)((31 - 15) << 10))
-    return _signed_or_zero(builder, bits, result, result)
+    every = _number(bits)
+    result = builder.sub(builder.add(bits, bits), every((31 - 15) << 10))
+    return builder.or_(result, builder.and_(bits, every(0x8000))), builder.sub(result, every(0x400))
+
+
+def _with_zeros(builder: Any, bits: Any, normals: tuple[Any, Any]) -> tuple[Any, Any]:  # noqa: ANN401
+    """Return what is right at zeros as well; one without a sign is what both formats' zeros become."""
+    every = _number(bits)
+    is_zero = builder.icmp_unsigned("==", builder.and_(bits, every(0x7FFF)), every(0))
+    result, excess = (builder.select(is_zero, every(0), found) for found in normals)
+    return result, excess
+
+
+def _are_below(builder: Any, values: Any, limit: int) -> Any:  # noqa: ANN401
+    """Return whether all lanes are, unsigned: of halves of the lanes the larger ones, until few are left."""
+    while values.type.count > _LINE_LANES // 2:
+        half = values.type.count // 2
+        one, other = (_lanes(builder, values, first, half) for first in (0, half))
+        values = builder.select(builder.icmp_unsigned(">", one, other), one, other)
+    beyond = builder.icmp_unsigned(">=", values, _number(values)(limit))
+    lanes = ir.IntType(values.type.count)
+    return builder.icmp_unsigned("==", builder.bitcast(beyond, lanes), ir.Constant(lanes, 0))
+
+
+def _lanes(builder: Any, values: Any, first: int, count: int) -> Any:  # noqa: ANN401
+    numbers = ir.Constant(ir.VectorType(_INDEX, count), list(range(first, first + count)))
+    return builder.shuffle_vector(values, values, numbers)
 
 
 def _all_to_dlfloat(builder: Any, bits: Any) -> Any:  # noqa: ANN401
@@ -142,12 +166,33 @@ def _pointer(builder: Any, address: Any, kind: ir.Type) -> Any:  # noqa: ANN401
 class _Direction:
     """How patterns of one format become those of the other."""
 
-    simply: _SimpleConversion
+    normals: _NormalConversion
     in_full: _Conversion
 
 
 _TO_DLFLOAT = _Direction(_normals_to_dlfloat, _all_to_dlfloat)
 _TO_HALF = _Direction(_normals_to_half, _all_to_half)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """How sticks go past the caches, or through them.
+
+    ``distances``: to what is read and written soon, in bytes, where memory is asked for it.
+    """
+
+    distances: Sequence[Any]
+    is_streamed: bool
+
+    def ask(self, builder: Any, places: Sequence[Any]) -> None:  # noqa: ANN401
+        """Ask for what comes soon; lines that are streamed are not read first.  It need not be memory."""
+        kind = ir.FunctionType(ir.VoidType(), [_BYTE, _INDEX, _INDEX, _INDEX])
+        called = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for is_write, (place, distance) in enumerate(zip(places, self.distances, strict=False)):
+            for line in range(0 if is_write and self.is_streamed else 2):
+                soon = builder.add(builder.add(place, distance), _word(line * LINE_BYTES))
+                numbers = [ir.Constant(_INDEX, value) for value in (is_write, 3, 1)]
+                builder.call(called, [builder.inttoptr(soon, _BYTE), *numbers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +203,27 @@ class _RunWriter:
     direction: _Direction
 
     def stick(self, places: Sequence[Any], *, is_streamed: bool) -> None:
-        """Convert a stick, simply where that is right for all lanes."""
+        """Convert a stick, in as few steps as are right for all of its lanes."""
         builder = self.builder
         read, written = (_pointer(builder, place, ir.VectorType(_PATTERN, STICK_LANES)) for place in places)
-        value = builder.load(read, align=PATTERN_BYTES)
-        result, right = self.direction.simply(builder, value)
-        is_right = builder.icmp_unsigned("==", builder.bitcast(right, _WORD), _word(-1))
+        normals = self.direction.normals(builder, self._loaded_anew(read))
         # a line that goes past the caches is stored once: twice takes a hundred times as long
-        with builder.if_else(is_right, likely=True) as (simple, full):
+        with builder.if_else(_are_below(builder, normals[1], _NORMALS), likely=True) as (simple, others):
             with simple:
-                self._store(result, written, is_streamed)
-            with full:
-                self._store(self.direction.in_full(builder, value), written, is_streamed)
+                self._store(normals[0], written, is_streamed)
+            with others:
+                value = self._loaded_anew(read)
+                result, excess = _with_zeros(builder, value, self.direction.normals(builder, value))
+                with builder.if_else(_are_below(builder, excess, _NORMALS), likely=True) as (zeros, full):
+                    with zeros:
+                        self._store(result, written, is_streamed)
+                    with full:
+                        self._store(self.direction.in_full(builder, self._loaded_anew(read)), written, is_streamed)
+
+    def _loaded_anew(self, read: Any) -> Any:  # noqa: ANN401
+        """Return what is read; registers that would hold it, and all made of it, are few where vectors are narrow."""
+        self.builder.fence("seq_cst", "singlethread")  # an instruction of none: what is loaded was not loaded before it
+        return self.builder.load(read, align=PATTERN_BYTES)
 
     def _store(self, stick: Any, written: Any, is_streamed: bool) -> None:  # noqa: ANN401
         builder = self.builder
@@ -178,38 +232,56 @@ class _RunWriter:
             return
         line_type = ir.VectorType(_PATTERN, _LINE_LANES).as_pointer()
         for line in range(2):
-            lanes = ir.Constant(
-                ir.VectorType(_INDEX, _LINE_LANES), [line * _LINE_LANES + k for k in range(_LINE_LANES)]
-            )
             place = cgutils.gep(builder, builder.bitcast(written, line_type), line)
-            stored = builder.store(builder.shuffle_vector(stick, stick, lanes), place, align=LINE_BYTES)
+            stored = builder.store(_lanes(builder, stick, line * _LINE_LANES, _LINE_LANES), place, align=LINE_BYTES)
             stored.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_INDEX, 1)]))
 
-    def few(self, places: Sequence[Any], lanes: int) -> None:
-        """Convert so many lanes as one vector."""
-        builder = self.builder
-        read, written = (_pointer(builder, place, ir.VectorType(_PATTERN, lanes)) for place in places)
-        value = builder.load(read, align=PATTERN_BYTES)
-        builder.store(self.direction.in_full(builder, value), written, align=PATTERN_BYTES)
-
-    def sticks(self, places: Sequence[Any], count: Any, *, is_streamed: bool) -> None:  # noqa: ANN401
-        """Convert whole sticks, one after the other."""
+    def sticks(self, places: Sequence[Any], steps: Sequence[Any], count: Any, ahead: _Ahead) -> None:  # noqa: ANN401
+        """Convert sticks that are ``steps`` bytes apart, one after the other."""
         with cgutils.for_range(self.builder, count, intp=_WORD) as loop:
-            self.stick(self._further(places, loop.index, _STICK_BYTES), is_streamed=is_streamed)
+            here = [self._further(place, loop.index, step) for place, step in zip(places, steps, strict=True)]
+            ahead.ask(self.builder, here)
+            self.stick(here, is_streamed=ahead.is_streamed)
 
     def rest(self, places: Sequence[Any], lanes: Any) -> None:  # noqa: ANN401
-        """Convert less than a stick: a line, then vectors of 8, the last of which overlaps what is before it."""
+        """Convert less than a stick, at least :data:`FEW` lanes: in two vectors, where that is right for all lanes."""
         builder = self.builder
-        has_line = builder.icmp_unsigned(">=", lanes, _word(_LINE_LANES))
-        with builder.if_then(has_line):
-            self.few(places, _LINE_LANES)
-        places = self._further(places, builder.zext(has_line, _WORD), LINE_BYTES)
-        lanes = builder.and_(lanes, _word(_LINE_LANES - 1))
-        count = builder.lshr(builder.add(lanes, _word(FEW - 1)), _word(3))
-        with cgutils.for_range(builder, count, intp=_WORD) as loop:
-            first, last = builder.mul(loop.index, _word(FEW)), builder.sub(lanes, _word(FEW))
-            first = builder.select(builder.icmp_signed("<", first, last), first, last)
-            self.few(self._further(places, first, PATTERN_BYTES), FEW)
+        is_done = cgutils.alloca_once_value(builder, cgutils.false_bit)
+        self._pair_of(_LINE_LANES, places, lanes, is_done)
+        with builder.if_then(builder.not_(builder.load(is_done)), likely=False):
+            count = builder.lshr(builder.add(lanes, _word(FEW - 1)), _word(3))
+            last = builder.sub(lanes, _word(FEW))
+            with cgutils.for_range(builder, count, intp=_WORD) as loop:
+                first = builder.mul(loop.index, _word(FEW))
+                first = builder.select(builder.icmp_signed("<", first, last), first, last)
+                read, written = self._vectors(FEW, places, first)
+                value = builder.load(read, align=PATTERN_BYTES)
+                builder.store(self.direction.in_full(builder, value), written, align=PATTERN_BYTES)
+
+    def _pair_of(self, count: int, places: Sequence[Any], lanes: Any, is_done: Any) -> None:  # noqa: ANN401
+        """Convert the first and the last of the lanes as one vector of twice ``count``, or fewer."""
+        builder = self.builder
+        if count < FEW:
+            return
+        with builder.if_else(builder.icmp_unsigned(">=", lanes, _word(count))) as (fits, is_less):
+            with fits:
+                ends = [self._vectors(count, places, first) for first in (_word(0), builder.sub(lanes, _word(count)))]
+                first, last = (builder.load(read, align=PATTERN_BYTES) for read, _ in ends)
+                both = ir.Constant(ir.VectorType(_INDEX, 2 * count), list(range(2 * count)))
+                value = builder.shuffle_vector(first, last, both)
+                result, excess = _with_zeros(builder, value, self.direction.normals(builder, value))
+                is_right = _are_below(builder, excess, _NORMALS)
+                builder.store(is_right, is_done)
+                with builder.if_then(is_right, likely=True):
+                    for (_, written), start in zip(ends, (0, count), strict=True):
+                        builder.store(_lanes(builder, result, start, count), written, align=PATTERN_BYTES)
+            with is_less:
+                self._pair_of(count // 2, places, lanes, is_done)
+
+    def _vectors(self, count: int, places: Sequence[Any], first: Any) -> list[Any]:  # noqa: ANN401
+        """Return pointers to so many patterns, from one on."""
+        kind = ir.VectorType(_PATTERN, count)
+        return [_pointer(self.builder, self._further(place, first, _word(PATTERN_BYTES)), kind) for place in places]
 
     def spaced(self, places: Sequence[Any], steps: Sequence[Any], lanes: Any) -> None:  # noqa: ANN401
         """Convert patterns that are ``steps`` bytes apart, in vectors of 8; those behind the last one are the last."""
@@ -222,18 +294,17 @@ class _RunWriter:
             numbers = [builder.select(builder.icmp_signed("<", number, last), number, last) for number in numbers]
             value = ir.Constant(ir.VectorType(_PATTERN, FEW), ir.Undefined)
             for lane, number in enumerate(numbers):
-                place = _pointer(builder, builder.add(read, builder.mul(number, read_step)), _PATTERN)
+                place = _pointer(builder, self._further(read, number, read_step), _PATTERN)
                 value = builder.insert_element(
                     value, builder.load(place, align=PATTERN_BYTES), ir.Constant(_INDEX, lane)
                 )
             result = self.direction.in_full(builder, value)
             for lane, number in enumerate(numbers):
-                place = _pointer(builder, builder.add(written, builder.mul(number, write_step)), _PATTERN)
+                place = _pointer(builder, self._further(written, number, write_step), _PATTERN)
                 builder.store(builder.extract_element(result, ir.Constant(_INDEX, lane)), place, align=PATTERN_BYTES)
 
-    def _further(self, places: Sequence[Any], count: Any, size_bytes: int) -> list[Any]:  # noqa: ANN401
-        beyond = self.builder.mul(count, _word(size_bytes))
-        return [self.builder.add(place, beyond) for place in places]
+    def _further(self, place: Any, count: Any, size_bytes: Any) -> Any:  # noqa: ANN401
+        return self.builder.add(place, self.builder.mul(count, size_bytes))
 
 
 def _word(value: int) -> ir.Constant:
@@ -245,32 +316,61 @@ def _writer(builder: Any, to_device: Any) -> _RunWriter:  # noqa: ANN401
 
 
 @literal_intrinsic
-def _convert_run(_context: Any, to_device: Any, _is_streamed: Any, _read: Any, _write: Any, _lanes: Any):  # noqa: ANN202, ANN401
+def _convert_sticks(  # noqa: ANN202
+    _context: Any,  # noqa: ANN401
+    to_device: Any,  # noqa: ANN401
+    _flags: Any,  # noqa: ANN401
+    _read: Any,  # noqa: ANN401
+    _write: Any,  # noqa: ANN401
+    _count: Any,  # noqa: ANN401
+    _read_step: Any,  # noqa: ANN401
+    _write_step: Any,  # noqa: ANN401
+    _read_ahead: Any,  # noqa: ANN401
+    _write_ahead: Any,  # noqa: ANN401
+):
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        _, streamed, *places, lanes = arguments
-        writer, count = _writer(builder, to_device), builder.sdiv(lanes, _word(STICK_LANES))
-        with builder.if_else(builder.icmp_signed("!=", streamed, _word(0))) as (past_caches, usual):
+        _, flags, read, write, count, *numbers = arguments
+        steps, distances = numbers[:2], numbers[2:]
+        writer = _writer(builder, to_device)
+
+        def has(flag: int) -> Any:  # noqa: ANN401
+            return builder.icmp_unsigned("!=", builder.and_(flags, _word(flag)), _word(0))
+
+        with builder.if_else(has(STREAMED)) as (past_caches, others):
             with past_caches:
-                writer.sticks(places, count, is_streamed=True)
-            with usual:
-                writer.sticks(places, count, is_streamed=False)
-        rest = builder.sub(lanes, builder.mul(count, _word(STICK_LANES)))
-        with builder.if_then(builder.icmp_signed("!=", rest, _word(0))):
-            beyond = builder.mul(count, _word(_STICK_BYTES))
-            writer.rest([builder.add(place, beyond) for place in places], rest)
+                writer.sticks((read, write), steps, count, _Ahead(distances, is_streamed=True))
+            with others, builder.if_else(has(FETCHED)) as (fetched, usual):
+                with fetched:
+                    writer.sticks((read, write), steps, count, _Ahead(distances, is_streamed=False))
+                with usual:
+                    writer.sticks((read, write), steps, count, _Ahead((), is_streamed=False))
         return _word(0)
 
-    words = types.int64
-    return words(to_device, words, words, words, words), generate
+    return types.int64(to_device, *[types.int64] * 8), generate
 
 
-convert_run = cast("Callable[[bool, int, int, int, int], None]", _convert_run)
-"""``(to_device, is_streamed, read, write, lanes)``: rounds adjacent patterns (inside kernels only).
+convert_sticks = cast("Callable[[bool, int, int, int, int, int, int, int, int], None]", _convert_sticks)
+"""``(to_device, flags, read, write, count, read_step, write_step, read_ahead, write_ahead)``: rounds sticks, so many
+bytes apart (inside kernels only).
 
-``lanes``: at least :data:`FEW`.  ``to_device``, a constant: IEEE half to DLFloat16, else the other way.
-``is_streamed``: not 0 where whole sticks, which begin with lines, are stored past the caches; :func:`ordered` makes
-others see them.
+``to_device``, a constant: IEEE half to DLFloat16, else the other way.  ``flags``: :data:`FETCHED` asks for memory so
+many bytes ahead; :data:`STREAMED`, for sticks written to whole lines, stores them past the caches, and
+:func:`ordered` makes others see them.
 """
+
+
+@literal_intrinsic
+def _convert_rest(_context: Any, to_device: Any, _read: Any, _write: Any, _lanes: Any):  # noqa: ANN202, ANN401
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
+        _, *places, lanes = arguments
+        _writer(builder, to_device).rest(places, lanes)
+        return _word(0)
+
+    return types.int64(to_device, *[types.int64] * 3), generate
+
+
+convert_rest = cast("Callable[[bool, int, int, int], None]", _convert_rest)
+"""``(to_device, read, write, lanes)``: the same of adjacent patterns, :data:`FEW` and less than a stick."""
 
 
 @literal_intrinsic
@@ -301,34 +401,30 @@ word_at = cast("Callable[[int, int], int]", _word_at)
 """``(table, place)``: a word of a table at an address."""
 
 
-WORDS_BEFORE_LOOPS = 5
-"""Of a part of a copy; each loop has three: size, source step, destination step."""
-
-
 @intrinsic
-def _tile_start(_context: Any, _part: Any, _place: Any, _tile: Any):  # noqa: ANN202, ANN401
+def _outer_start(_context: Any, _part: Any, _place: Any, _pass: Any):  # noqa: ANN202, ANN401
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-        part, place, tile = arguments
+        part, place, number = arguments
 
         def word(loop: Any, number: Any) -> Any:  # noqa: ANN401
             index = builder.add(builder.mul(loop, _word(3)), builder.add(number, _word(WORDS_BEFORE_LOOPS)))
             return builder.load(builder.gep(_pointer(builder, part, _WORD), [index]), align=8)
 
-        start, left = (cgutils.alloca_once_value(builder, value) for value in (_word(0), tile))
+        start, left = (cgutils.alloca_once_value(builder, value) for value in (_word(0), number))
         loops = builder.load(_pointer(builder, part, _WORD), align=8)
-        with cgutils.for_range(builder, builder.sub(loops, _word(2)), intp=_WORD) as loop:
-            number = builder.add(loop.index, _word(2))
-            size, tiles = word(number, _word(0)), builder.load(left)
-            step = builder.mul(builder.urem(tiles, size), word(number, place))
+        with cgutils.for_range(builder, builder.sub(loops, _word(INNER_LOOPS)), intp=_WORD) as loop:
+            number = builder.add(loop.index, _word(INNER_LOOPS))
+            size, passes = word(number, _word(0)), builder.load(left)
+            step = builder.mul(builder.urem(passes, size), word(number, place))
             builder.store(builder.add(builder.load(start), step), start)
-            builder.store(builder.udiv(tiles, size), left)
+            builder.store(builder.udiv(passes, size), left)
         return builder.load(start)
 
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
-tile_start = cast("Callable[[int, int, int], int]", _tile_start)
-"""``(part, place, tile)``: how far from its first element a tile of a part of a copy, an address, begins.
+outer_start = cast("Callable[[int, int, int], int]", _outer_start)
+"""``(part, place, pass)``: how far from its first element a pass of a part's outer loops begins; ``part``: an address.
 
 ``place`` 1: where it is read, 2: where it is written.
 """
@@ -345,27 +441,3 @@ def _ordered(_context: Any):  # noqa: ANN202, ANN401
 
 ordered = cast("Callable[[], None]", _ordered)
 """Stores past the caches come before all that follows."""
-
-
-def _fetcher(*, is_write: bool) -> Callable[[int], None]:
-    @intrinsic
-    def fetched(_context: Any, _address: Any):  # noqa: ANN202, ANN401
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> object:  # noqa: ANN401
-            kind = ir.FunctionType(ir.VoidType(), [_BYTE, _INDEX, _INDEX, _INDEX])
-            called = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            for line in range(2):
-                place = builder.add(arguments[0], ir.Constant(_WORD, line * LINE_BYTES))
-                numbers = [ir.Constant(_INDEX, value) for value in (int(is_write), 3, 1)]
-                builder.call(called, [builder.inttoptr(place, _BYTE), *numbers])
-            return ir.Constant(_WORD, 0)
-
-        return types.int64(types.int64), generate
-
-    return cast("Callable[[int], None]", fetched)
-
-
-fetch_to_read = _fetcher(is_write=False)
-"""``(address)``: asks for the cache lines of 64 patterns, which need not be memory."""
-
-fetch_to_write = _fetcher(is_write=True)
-"""The same, for patterns that will be written."""
