@@ -239,14 +239,12 @@ def _upsample(mode: str) -> Rewrite:
         more: dict[str, object] = {"size": graph.shape(wanted)[2:]}
         if "align_corners" in node.arguments:
             more["align_corners"] = node.arguments["align_corners"]
-        given = [node.arguments.get(name) for name in ("scale_factors", "scales_h", "scales_w", "scales_d", "scales")]
+        given = [node.arguments.get(name) for name in ("scale_factors", "scales_d", "scales_h", "scales_w", "scales")]
         scales = [
             number for item in given if item is not None for number in (item if isinstance(item, tuple) else [item])
         ]
         if scales and not more.get("align_corners") and not _is_ratio(value.shape[2:], graph.shape(wanted)[2:], scales):
-            more = {"scale_factor": scales[0], **({"align_corners": False} if "align_corners" in more else {})}
-            if any(scale != scales[0] for scale in scales):
-                raise Unsupported(f"its scales {scales} differ and are no ratios of its extents")
+            more = {"scale_factor": scales, **({"align_corners": False} if "align_corners" in more else {})}
         return [graph.op("interpolate", value, mode=mode, **more)]
 
     return rewrite
