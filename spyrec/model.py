@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +97,7 @@ class Model:
         self, bundle: Bundle | BundleEntries | str | os.PathLike[str], options: RunOptions | None = None
     ) -> None:
         self._options = options or RunOptions()
+        self._asked = self._options.outputs
         sink = DiagnosticSink()
         found = bundle if isinstance(bundle, Bundle | BundleEntries) else _read(Path(bundle), self._options, sink)
         self._warnings: tuple[Diagnostic, ...] = tuple(listed(sink.diagnostics))
@@ -105,6 +106,8 @@ class Model:
         self._entries = {name: Entry(self, name, bundle) for name, bundle in bundles.items()}
         self._bundles = dict(bundles)
         self._is_watched = bool(sanitizers_named(self._options.sanitize))
+        if self._is_watched and self._asked is not None:
+            self._options = replace(self._options, outputs=_with_state(self._asked, bundles.values()))
         self._turn = Lock()
         self._is_closed = False
         self._opened: OpenedBundle | OpenedEntries | None = None
@@ -183,6 +186,7 @@ class Model:
                 found = self._executed(found, {**self._kept_state(bundle), **inputs})
                 if self._is_watched and found.outputs:
                     self._keep_state(bundle, inputs, found)
+                    found = _only_asked(found, self._asked)
         return replace(found, warnings=(*self._warnings, *found.warnings)) if self._warnings else found
 
     def _kept_state(self, bundle: Bundle) -> dict[str, HostArray]:
@@ -290,6 +294,20 @@ class Model:
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise refuse("SPY0781", f'the model "{self._name()}" is closed')
+
+
+def _with_state(asked: Sequence[str], bundles: Iterable[Bundle]) -> tuple[str, ...]:
+    """Return the results that a model which is watched needs of a call: those asked for, and the state."""
+    states = (result for bundle in bundles for result in bundle.manifest.updates)
+    return tuple(dict.fromkeys((*asked, *states)))
+
+
+def _only_asked(found: RunResult, asked: Sequence[str] | None) -> RunResult:
+    """Return a result with the outputs that were asked for."""
+    if asked is None:
+        return found
+    outputs = {name: array for name, array in found.outputs.items() if name in asked}
+    return replace(found, outputs=outputs, dtypes={name: found.dtypes[name] for name in outputs})
 
 
 def _read(path: Path, options: RunOptions, sink: DiagnosticSink) -> Bundle | BundleEntries:

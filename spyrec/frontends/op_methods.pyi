@@ -1543,7 +1543,7 @@ class OpMethods:
         self,
         input: Value,
         size: int | Sequence[int] | None = None,
-        scale_factor: float | None = None,
+        scale_factor: float | Sequence[float] | None = None,
         mode: Literal["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"] = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,

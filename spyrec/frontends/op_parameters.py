@@ -17,6 +17,7 @@ _SPELLINGS = {
     Spelling.DIMS: "int | Sequence[int]",
     Spelling.SIZE: "Extent",
     Spelling.SIZES: "Extent | Sequence[Extent]",
+    Spelling.FACTORS: "float | Sequence[float]",
 }
 _REQUESTS = (
     ("name", "str | None"),

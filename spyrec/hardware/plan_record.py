@@ -63,6 +63,8 @@ class Decision(Enum):
     """A kernel is divided among the cores otherwise than it alone would be, or one of its cuts was chosen."""
     SPLIT = "split"
     """A kernel became several because one SuperDSC cannot express it."""
+    COPIED = "copied"
+    """Places of state are written into a new tensor, so that all of it moves."""
     TILING = "tiling"
     """Loops were put around kernels, or were not."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Annotated, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -23,6 +23,7 @@ from spyrec.ir.opdef import Attributes
 from spyrec.ir.sizes import NamedSize, SizeError, read_size
 
 A = TypeVar("A", bound=Attributes)
+N = TypeVar("N", int, float)
 _MAX_TEXT = 1024
 """Characters of an attribute that is a text (the equation of ``einsum``)."""
 
@@ -100,6 +101,10 @@ def read_attribute(annotation: object, raw: JsonValue, dims: Mapping[str, int]) 
 
 def _read_one(annotation: object, raw: JsonValue, dims: Mapping[str, int]) -> object:
     plain, spelling = _annotation_parts(annotation)
+    if spelling is Spelling.FACTORS:
+        return tuple(
+            float(_at(index, item, _read_real)) for index, item in enumerate(raw if isinstance(raw, list) else [raw])
+        )
     if spelling is not None:
         return _read_extents(spelling, raw, dims)
     if get_origin(plain) is Literal:
@@ -173,13 +178,13 @@ def _read_extents(spelling: Spelling, raw: JsonValue, dims: Mapping[str, int]) -
     if not isinstance(raw, list):
         return (_read_int(raw) if spelling is Spelling.DIMS else _read_extent(raw, dims, ()),)
     if spelling is Spelling.DIMS:
-        return tuple(_at(index, item) for index, item in enumerate(raw))
+        return tuple(_at(index, item, _read_int) for index, item in enumerate(raw))
     return tuple(_read_extent(item, dims, (index,)) for index, item in enumerate(raw))
 
 
-def _at(index: int, raw: JsonValue) -> int:
+def _at(index: int, raw: JsonValue, read: Callable[[JsonValue], N]) -> N:
     try:
-        return _read_int(raw)
+        return read(raw)
     except AttributeTextError as error:
         raise AttributeTextError(error.code, error.message, (index,)) from None
 
@@ -296,6 +301,8 @@ def _plain_schema(annotation: object) -> dict[str, JsonValue]:
             return _SIZE_SCHEMA
         case Spelling.SIZES:
             return _one_or_many(_SIZE_SCHEMA)
+        case Spelling.FACTORS:
+            return _one_or_many(_FLOAT_SCHEMA)
         case None:
             pass
     if get_origin(plain) is Literal:

@@ -20,11 +20,14 @@ class Spelling(Enum):
     """One extent: an int, a dim name, or a product of those."""
     SIZES = "sizes"
     """Several extents: a list of those, or one."""
+    FACTORS = "factors"
+    """Several floats: a list, or one."""
 
 
 Dims = Annotated[tuple[int, ...], Spelling.DIMS]
 Size = Annotated[int, Spelling.SIZE]
 Sizes = Annotated[tuple[int, ...], Spelling.SIZES]
+Factors = Annotated[tuple[float, ...], Spelling.FACTORS]
 Number = float | int | bool
 Real = float | int
 """A number that stays what it is written as: beside integers 2.0 makes floats and 2 does not, as in PyTorch."""

@@ -15,7 +15,7 @@ from spyrec.ir.op_places import device_form, error_class, places
 from spyrec.ir.opdef import OpDef, catalogue
 from spyrec.ir.refused_ops import OTHER_NAMES, PLACEMENT_ARGUMENTS, REFUSED_ARGUMENTS, REFUSED_OPS
 
-_SPELLINGS = {Spelling.DIMS: "dims", Spelling.SIZE: "size", Spelling.SIZES: "sizes"}
+_SPELLINGS = {item: item.value for item in Spelling}
 
 
 def op_record(definition: OpDef) -> dict[str, JsonValue]:

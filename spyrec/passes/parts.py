@@ -122,6 +122,12 @@ def row_nodes(graph: Graph) -> dict[str, RowAccess]:
     return found
 
 
+def writes_rows(graph: Graph, node: Node) -> bool:
+    """Whether the device writes rows as a node says."""
+    access = row_nodes(replace(graph, nodes=(node,))).get(node.name)
+    return access is not None and access.source is not None
+
+
 def _is_on_device(graph: Graph, node: Node, access: RowAccess) -> bool:
     """Whether the device has the operation: rows of whole sticks, and an index that lies in one row of sticks."""
     operands = [node.inputs[place] for place in (access.table, access.index, access.source) if place is not None]
@@ -160,6 +166,10 @@ def _follows_runs(graph: Graph, node: Node, access: RowAccess) -> bool:
     return is_table_steady and (access.source is None or is_index_steady)
 
 
+TABLE = ".table"
+"""What the name of a copy ends with whose rows are written in place of the tensor's."""
+
+
 def _with_memory(graph: Graph, rows: Mapping[str, RowAccess]) -> Graph:
     """Return the graph with copies of the tensors whose rows are written, but where nobody needs the old ones.
 
@@ -176,7 +186,7 @@ def _with_memory(graph: Graph, rows: Mapping[str, RowAccess]) -> Graph:
             table = str(node.inputs[access.table])
             is_replaced = graph.updates.get(_last_written(graph, rows, node.output)) == table
             if counts[table] > 1 or (table in held and not is_replaced):
-                copy = f"{node.name}.table"
+                copy = f"{node.name}{TABLE}"
                 while copy in values:
                     copy += "_"
                 values[copy] = replace(values[table], name=copy, pin=None)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.dataclass import dataclass
+from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.graph import Graph, LayoutPin
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.likeness import Answers
@@ -16,8 +17,9 @@ from spyrec.passes.base import PassContext, PipelineOptions
 from spyrec.passes.divide_work.pins import name_pinned_dims
 from spyrec.passes.driver import DriverOptions, Stage, run_pipeline
 from spyrec.passes.mask_folds import folded_dims, with_mask_inputs, with_mask_makers
-from spyrec.passes.parts import split
+from spyrec.passes.parts import TABLE, split, writes_rows
 from spyrec.passes.pipelines import DEVICE_GRAPH
+from spyrec.passes.state_writes import copies, with_row_writes
 from spyrec.passes.tile_loops.symbolic import refuse_unsteady_shapes
 from spyrec.passes.top_k import on_device
 
@@ -61,8 +63,9 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
     """
     prepared = _prepared(graph, options)
     graph, whole, parts = prepared.source, prepared.whole, prepared.parts
+    reasons = copies(whole, writes_rows)
     if prepared.is_whole:
-        return run_pipeline(graph, options, driver)
+        return _noted(run_pipeline(graph, options, driver), graph, reasons)
     results: list[HostPart | RowPart | TopPart | KernelGraph] = []
     pins = _default_layouts(whole, parts)
     for part in parts:
@@ -70,7 +73,7 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
             results.append(part)
             continue
         values = {name: replace(value, pin=pins.get(name, value.pin)) for name, value in part.values.items()}
-        planned = run_pipeline(replace(part, values=values), options, driver)
+        planned = _noted(run_pipeline(replace(part, values=values), options, driver), part, reasons)
         if isinstance(planned, Graph) or driver.stop_after is not None:
             continue
         results.append(planned)
@@ -78,8 +81,19 @@ def run_stages(graph: Graph, options: PipelineOptions, driver: DriverOptions) ->
     return graph if driver.stop_after is not None else Staged(graph, whole, tuple(results))
 
 
+def _noted(planned: Graph | KernelGraph, part: Graph, copied: Mapping[str, str]) -> Graph | KernelGraph:
+    """Return what was planned of a part with notes of the state that it copies."""
+    if not copied or isinstance(planned, Graph):
+        return planned
+    made = {name.removesuffix(TABLE) for node in part.nodes for name in node.outputs}
+    return planned.with_notes(
+        *(PlanNote(name, Decision.COPIED, reason) for name, reason in copied.items() if name in made)
+    )
+
+
 def _prepared(graph: Graph, options: PipelineOptions) -> _Prepared:
     """Return what the device and the host compute of a graph.  Errors: SPY0448 and those of symbolic dims."""
+    graph = with_row_writes(graph, writes_rows)
     prepared = on_device(graph, options)
     whole, parts = split(prepared, options)
     if graph.symbolic_dims:

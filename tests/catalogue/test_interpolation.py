@@ -44,7 +44,12 @@ def sources(extent: int, count: int, attributes: dict[str, Any]) -> list[list[tu
 
 def interpolated(x: Array, extents: tuple[int, ...], attributes: dict[str, Any]) -> Array:
     result = np.zeros((*x.shape[:2], *extents))
-    tables = [sources(n, m, attributes) for n, m in zip(x.shape[2:], extents, strict=True)]
+    given = attributes.get("scale_factor")
+    factors = given if isinstance(given, list) else [given] * len(extents)
+    tables = [
+        sources(n, m, {**attributes, "scale_factor": factor})
+        for n, m, factor in zip(x.shape[2:], extents, factors, strict=True)
+    ]
     for place in itertools.product(*map(range, extents)):
         for parts in itertools.product(*(table[index] for table, index in zip(tables, place, strict=True))):
             weight = math.prod((float(part[1]) for part in parts), start=1.0)
@@ -58,6 +63,9 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], bool]] = [
     ((1, 2, 3, 2, 2), (6, 4, 4), {"scale_factor": 2.0, "mode": "nearest-exact"}, True),
     ((1, 2, 4, 6), (6, 3), {"size": [6, 3]}, False),
     ((1, 2, 5), (7,), {"scale_factor": 1.5}, False),
+    ((1, 3, 4, 5), (8, 10), {"scale_factor": [2, 2]}, True),
+    ((1, 3, 4, 5), (8, 15), {"scale_factor": [2, 3.0]}, True),
+    ((1, 1, 5, 4), (7, 10), {"scale_factor": [1.5, 2.5], "mode": "bilinear"}, False),
     ((1, 2, 5), (3,), {"size": 3, "mode": "nearest-exact"}, False),
     ((1, 2, 5), (7,), {"scale_factor": 1.5, "mode": "linear"}, False),
     ((1, 2, 4, 6), (8, 3), {"size": [8, 3], "mode": "bilinear"}, False),
@@ -90,6 +98,8 @@ def test_refusals() -> None:
     assert refusal("interpolate", [x], {}) == "SPY0209"
     assert refusal("interpolate", [x], {"size": 8, "scale_factor": 2}) == "SPY0209"
     assert refusal("interpolate", [x], {"scale_factor": 0.1}) == "SPY0209"
+    assert refusal("interpolate", [x], {"scale_factor": [2.0, 2.0, 2.0]}) == "SPY0209"
+    assert refusal("interpolate", [x], {"scale_factor": [2.0, True]}) == "SPY0122"
     assert refusal("interpolate", [x], {"scale_factor": "inf"}) == "SPY0209"
     assert refusal("interpolate", [x], {"scale_factor": 1e300}) == "SPY0209"
     assert refusal("interpolate", [x], {"size": 8, "align_corners": True}) == "SPY0209"

@@ -47,7 +47,7 @@ PRODUCTS = "mm bmm mv dot matmul linear addmm scaled_dot_product_attention"
 
 WHOLE = """
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
-addbmm addmv all aminmax any avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm conv1d conv2d conv3d einsum
+addbmm addmv all aminmax any avg_pool1d avg_pool2d avg_pool3d baddbmm conv1d conv2d conv3d einsum
 interpolate linalg_vector_norm log_softmax logsumexp max max_pool1d max_pool2d max_pool3d min norm outer slice_scatter
 std_mean tril triu type_as var_mean
 """
@@ -162,6 +162,14 @@ CASES: list[Case] = [
     *(
         case("instance_norm", values.reshape(-1, 2, 64))
         for values in (*NORM_ROWS, np.full((4, 64), 10000.0) + 8 * np.eye(4, 64))
+    ),
+    *(
+        case("batch_norm", values, mean, np.abs(ROWS[1]) + variance, *more, eps=1e-5)
+        for values, mean, variance, more in (
+            (ROWS, ROWS[0], 0.5, NORMAL),
+            (WIDE, ROWS[0] / 64, 2.0**-10, []),
+            (far_rows(64), far_rows(64)[0] + ROWS[0], 0.5, NORMAL),
+        )
     ),
     case("lerp", ROWS, -ROWS, np.full((4, 64), 0.5)),
     case("lerp", WIDE, WIDE[::-1].copy(), np.abs(ROWS[:1]) / 4),

@@ -141,21 +141,11 @@ def _indices(graph: Lowering, node: TracedNode) -> tuple[list[int], list[Value]]
 
 
 def _index_put(graph: Lowering, node: TracedNode) -> Sequence[Value]:
-    """``x[:, i] = v``: as :func:`_index`, and the written tensor's axes go back to where they were."""
+    """``x[:, i] = v``, with nothing for the axes that stay whole."""
     value, source = graph.tensor(node.arguments["self"]), graph.tensor(node.arguments["values"])
-    places, indices = _indices(graph, node)
-    accumulate = bool(node.arguments.get("accumulate"))
-    if places == list(range(len(places))):
-        return [graph.op("index_put", value, *indices, source, accumulate=accumulate)]
-    rest = [axis for axis in range(value.ndim) if axis not in places]
-    order = [*places, *rest]
-    shapes = [index.shape for index in indices]
-    inner = max((len(shape) for shape in shapes), default=0)
-    if places == list(range(places[0], places[0] + len(places))) and source.ndim == inner + len(rest):
-        front = list(range(places[0], places[0] + inner))
-        source = graph.op("permute", source, dims=[*front, *(axis for axis in range(source.ndim) if axis not in front)])
-    moved = graph.op("index_put", graph.op("permute", value, dims=order), *indices, source, accumulate=accumulate)
-    return [graph.op("permute", moved, dims=[order.index(axis) for axis in range(len(order))])]
+    items = cast("tuple[Argument, ...]", node.arguments["indices"])
+    indices = [None if item is None else graph.tensor(item) for item in items]
+    return [graph.op("index_put", value, *indices, source, accumulate=bool(node.arguments.get("accumulate")))]
 
 
 def _embedding(graph: Lowering, node: TracedNode) -> Sequence[Value]:
@@ -249,14 +239,12 @@ def _upsample(mode: str) -> Rewrite:
         more: dict[str, object] = {"size": graph.shape(wanted)[2:]}
         if "align_corners" in node.arguments:
             more["align_corners"] = node.arguments["align_corners"]
-        given = [node.arguments.get(name) for name in ("scale_factors", "scales_h", "scales_w", "scales_d", "scales")]
+        given = [node.arguments.get(name) for name in ("scale_factors", "scales_d", "scales_h", "scales_w", "scales")]
         scales = [
             number for item in given if item is not None for number in (item if isinstance(item, tuple) else [item])
         ]
         if scales and not more.get("align_corners") and not _is_ratio(value.shape[2:], graph.shape(wanted)[2:], scales):
-            more = {"scale_factor": scales[0], **({"align_corners": False} if "align_corners" in more else {})}
-            if any(scale != scales[0] for scale in scales):
-                raise Unsupported(f"its scales {scales} differ and are no ratios of its extents")
+            more = {"scale_factor": scales, **({"align_corners": False} if "align_corners" in more else {})}
         return [graph.op("interpolate", value, mode=mode, **more)]
 
     return rewrite

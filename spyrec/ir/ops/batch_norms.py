@@ -109,6 +109,7 @@ register(
         reference=rule(BatchNormAttributes, _batch_norm),
         axes=_axes_of_first,
         formats=HALF_OR_SINGLE,
+        roundings=Roundings(1.0),
         samples=(
             ((f16(2, 3, 4, 5), f16(3), f16(3), f16(3), f16(3)), BatchNormAttributes(eps=8.0)),
             ((f32(4, 3), f32(3), f32(3), None, None), BatchNormAttributes(eps=8.0)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF_OR_SINGLE
-from spyrec.ir.attributes import Dims
+from spyrec.ir.attributes import Dims, Factors
 from spyrec.ir.index_operands import Indices
 from spyrec.ir.opdef import (
     Array,
@@ -36,14 +36,14 @@ _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 @dataclass(frozen=True, slots=True)
 class InterpolateAttributes:
-    """Either ``size`` or ``scale_factor``, one for all dims behind the channels; a list of factors is not taken.
+    """Either ``size`` or ``scale_factor``, one for all dims behind the channels or one for each.
 
     ``align_corners``: the first and last elements stay where they are.  ``recompute_scale_factor``: coordinates follow
     from the extents, not from the factor.  ``bicubic``, ``area`` and ``antialias`` are refused.
     """
 
     size: Dims | None = None
-    scale_factor: float | None = None
+    scale_factor: Factors | None = None
     mode: Literal["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"] = "nearest"
     align_corners: bool | None = None
     recompute_scale_factor: bool | None = None
@@ -56,12 +56,26 @@ def scaled_extents(shape: Shape, attributes: InterpolateAttributes) -> Shape:
         raise OpError("SPY0209", "one of size and scale_factor says the extents of the result", attribute="size")
     if attributes.size is not None:
         return per_dim(attributes.size, len(shape) - 2, "size")
-    assert attributes.scale_factor is not None
-    found = [extent * attributes.scale_factor for extent in shape[2:]]
+    scales = _scales(len(shape) - 2, attributes)
+    found = [extent * scale for extent, scale in zip(shape[2:], scales, strict=True)]
     if not 1 <= min(found) <= max(found) < 2.0**62:
-        message = f"scale_factor {attributes.scale_factor} makes no extents of {list(shape[2:])}"
+        message = f"scale_factor {_shown(scales)} makes no extents of {list(shape[2:])}"
         raise OpError("SPY0209", message, attribute="scale_factor")
     return tuple(map(math.floor, found))
+
+
+def _scales(dims: int, attributes: InterpolateAttributes) -> tuple[float, ...]:
+    """Return the factor of each of ``dims`` dims behind the channels.  Errors: SPY0209."""
+    given = attributes.scale_factor
+    assert given is not None
+    if len(given) not in (1, dims):
+        message = f"scale_factor {_shown(given)} is not one number, or {dims}"
+        raise OpError("SPY0209", message, attribute="scale_factor")
+    return given * (dims if len(given) == 1 else 1)
+
+
+def _shown(scales: tuple[float, ...]) -> str:
+    return str(scales[0]) if len(set(scales)) == 1 else str(list(scales))
 
 
 def _infer(operands: OperandTypes, attributes: InterpolateAttributes) -> tuple[TensorType, ...]:
@@ -86,38 +100,39 @@ def _require_factor(attributes: InterpolateAttributes) -> None:
     if attributes.recompute_scale_factor and attributes.scale_factor is None:
         message = "recompute_scale_factor needs a scale_factor"
         raise OpError("SPY0209", message, attribute="recompute_scale_factor")
-    factor = attributes.scale_factor
-    if factor is not None and not (math.isfinite(factor) and factor > 0):
-        raise OpError("SPY0209", f"scale_factor {factor} is not above 0", attribute="scale_factor")
+    for factor in attributes.scale_factor or ():
+        if not (math.isfinite(factor) and factor > 0):
+            raise OpError("SPY0209", f"scale_factor {factor} is not above 0", attribute="scale_factor")
 
 
-def _ratio(extent: int, count: int, dims: int, attributes: InterpolateAttributes) -> float:
+def _ratio(extent: int, count: int, place: tuple[int, int], attributes: InterpolateAttributes) -> float:
     """Return the step of the source coordinate from one element of the result to the next.
 
+    ``place``: which dim it is of those behind the channels, and how many there are.
     A dim whose extent stays is copied whatever its factor, but by the nearest of one or three dims (PyTorch's kernels).
     """
     if attributes.align_corners:
         return (extent - 1) / (count - 1) if count > 1 else 0.0
-    is_copied = extent == count and (attributes.mode in _LINEAR or (attributes.mode, dims) == ("nearest", 2))
+    is_copied = extent == count and (attributes.mode in _LINEAR or (attributes.mode, place[1]) == ("nearest", 2))
     if attributes.scale_factor is not None and not attributes.recompute_scale_factor and not is_copied:
-        return 1.0 / attributes.scale_factor
+        return 1.0 / _scales(place[1], attributes)[place[0]]
     return extent / count
 
 
-def nearest(extent: int, count: int, dims: int, attributes: InterpolateAttributes) -> Indices:
+def nearest(extent: int, count: int, place: tuple[int, int], attributes: InterpolateAttributes) -> Indices:
     """Return the element that each of ``count`` is; coordinates are of float32, as in PyTorch.
 
-    ``dims``: how many dims there are behind the channels.
+    ``place``: which dim it is of those behind the channels, and how many there are.
     """
     shift = np.float32(0.5 if attributes.mode == "nearest-exact" else 0.0)
     places = np.arange(count, dtype=np.float32) + shift
-    found = np.floor(places * np.float32(_ratio(extent, count, dims, attributes)))
+    found = np.floor(places * np.float32(_ratio(extent, count, place, attributes)))
     return np.minimum(found.astype(np.int64), extent - 1)
 
 
 def _blended(x: Floats, axis: int, count: int, attributes: InterpolateAttributes) -> Floats:
     """Return ``count`` elements along ``axis``, each between two neighbours."""
-    extent, ratio = x.shape[axis], _ratio(x.shape[axis], count, x.ndim - 2, attributes)
+    extent, ratio = x.shape[axis], _ratio(x.shape[axis], count, (axis - 2, x.ndim - 2), attributes)
     places = np.arange(count, dtype=np.float64)
     source = places * ratio if attributes.align_corners else np.maximum((places + 0.5) * ratio - 0.5, 0.0)
     lower = np.minimum(np.floor(source).astype(np.int64), extent - 1)
@@ -132,7 +147,7 @@ def _interpolate(operands: Sequence[Array | None], attributes: InterpolateAttrib
         if attributes.mode in _LINEAR:
             x = _blended(x, axis, count, attributes)
         else:
-            x = x.take(nearest(x.shape[axis], count, x.ndim - 2, attributes), axis)
+            x = x.take(nearest(x.shape[axis], count, (axis - 2, x.ndim - 2), attributes), axis)
     return (x,)
 
 
@@ -142,9 +157,10 @@ def factors(shape: Shape, attributes: InterpolateAttributes) -> Shape | None:
         return None
     counts = scaled_extents(shape, attributes)
     result: list[int] = []
-    for extent, count in zip(shape[2:], counts):
+    for dim, (extent, count) in enumerate(zip(shape[2:], counts, strict=True)):
         times = count // extent
-        if not np.array_equal(nearest(extent, count, len(counts), attributes), np.repeat(np.arange(extent), times)):
+        places = nearest(extent, count, (dim, len(counts)), attributes)
+        if not np.array_equal(places, np.repeat(np.arange(extent), times)):
             return None
         result.append(times)
     return tuple(result)
@@ -174,9 +190,10 @@ register(
         host_when=rule(InterpolateAttributes, _host_when),
         samples=(
             ((f16(2, 3, 5),), InterpolateAttributes((7,))),
-            ((f16(1, 3, 4, 5),), InterpolateAttributes(scale_factor=2.0)),
+            ((f16(1, 3, 4, 5),), InterpolateAttributes(scale_factor=(2.0,))),
+            ((f16(1, 3, 4, 5),), InterpolateAttributes(scale_factor=(2.0, 3.0))),
             ((f32(1, 3, 4, 5),), InterpolateAttributes((6, 3), mode="bilinear", align_corners=True)),
-            ((f16(1, 3, 4, 5),), InterpolateAttributes(scale_factor=1.5, mode="nearest-exact")),
+            ((f16(1, 3, 4, 5),), InterpolateAttributes(scale_factor=(1.5,), mode="nearest-exact")),
         ),
     )
 )

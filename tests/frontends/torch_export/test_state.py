@@ -47,6 +47,44 @@ class _Stateful(torch.nn.Module):
         return self.cache.sum(2) + self.rows.sum(0)
 
 
+class _Assigned(torch.nn.Module):
+    """Assigns to a part of a buffer, in the way that ``how`` says."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+        self.register_buffer("cache", torch.zeros(1, 4, 16, 64))
+
+    def forward(self, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        match self.how:
+            case "slice":
+                self.cache[:, :, 3:5] = x
+            case "narrow":
+                self.cache.narrow(2, 3, 2).copy_(x)
+            case "select":
+                self.cache[:, :, 3] = x[:, :, 0]
+            case _:
+                self.cache[:, :, at] = x
+        return self.cache.sum(2)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", ["slice", "narrow", "select", "index"])
+def test_what_is_assigned_to_a_part_of_a_buffer_is_written_in_place(how: str) -> None:
+    module, x, at = _Assigned(how), torch.arange(512.0).reshape(1, 4, 2, 64) / 64, torch.tensor([-1, 4])
+    bundle = spyrec.compile(spyrec.import_program(torch.export.export(module, (x, at))))
+    output = bundle.manifest.outputs[0][0]
+    given = {"x": x.numpy().astype(np.float16), "at": at.numpy(), "b_cache": np.zeros((1, 4, 16, 64), np.float16)}
+    given = {name: array for name, array in given.items() if name in bundle.manifest.inputs}
+    with spyrec.load(bundle, spyrec.RunOptions(outputs=(output,))) as model:
+        model.run(given)
+        result = model.run({name: array for name, array in given.items() if name != "b_cache"})
+    np.testing.assert_array_equal(result.outputs[output], module(x, at).numpy())
+    (program,) = [step.program for step in bundle.manifest.plan if step.arguments[-1] == "b_cache"]
+    (written,) = [item for item in result.stats.ops if item.file.startswith(program)]
+    assert written.hbm_write_bytes == 4 * (1 if how == "select" else 2) * 128
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_changed_buffers_are_state_that_a_loaded_model_keeps(tmp_path: Path) -> None:
     torch.manual_seed(5)
