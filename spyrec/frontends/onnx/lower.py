@@ -92,6 +92,12 @@ class Call:
         if unread:
             raise Unsupported(f'its operand {unread[0]} ("{self.node.input[unread[0]][:60]}") is none that a graph has')
 
+    def unchanged(self, value: Value) -> Value:
+        """Return the operand that the node hands on as it is: what else the node says then changes nothing."""
+        self.attributes.asked.update(self.attributes)
+        self._asked.update(range(self.count))
+        return value
+
     @property
     def builder(self) -> GraphBuilder:
         """The graph as far as it is built."""
