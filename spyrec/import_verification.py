@@ -134,22 +134,28 @@ class Verification:
         seeds: list[int | None] = [None] if draws == 0 else list(range(draws))
         found: list[OutputVerdict] = []
         for seed in seeds:
-            drawn = {} if seed is None else self._drawn(graph, bundle, seed)
+            drawn = {} if seed is None else self._drawn(graph, bundle, seed, with_examples=self.file.suffix != ".onnx")
             state = None if states is None or seed not in states else states[seed].of(graph)
             names = self._program_names()
             handed = {} if state is None else {names[name]: array for name, array in state.library.items()}
             reference = self._reference({**drawn, **handed})
-            verdicts, left = self._of_run(graph, bundle, seed, reference, state, is_bisected=bisect)
+            shown = seed
+            if reference is None:  # the file holds no examples
+                shown = seed or 0
+                drawn = self._drawn(graph, bundle, shown, with_examples=False)
+                reference = self._reference({**drawn, **handed}, is_filled=True)
+            assert reference is not None, self.file
+            verdicts, left = self._of_run(graph, bundle, shown, reference, state, is_bisected=bisect)
             found.extend(verdicts)
             if states is not None and left is not None:
                 states[seed] = states[seed].then(left) if seed in states else left
         return found
 
-    def _drawn(self, graph: Graph, bundle: Bundle, seed: int) -> dict[str, HostArray]:
+    def _drawn(self, graph: Graph, bundle: Bundle, seed: int, *, with_examples: bool) -> dict[str, HostArray]:
         """Return random inputs by the program's names; floats in float64 as their dtype holds them.
 
-        Integers that are no row numbers of a table are the example's where there are some, and 0 or 1 in ONNX; so is
-        what the program changes.
+        Integers that are no row numbers of a table are the file's examples, and 0 or 1 where it has none, as in ONNX;
+        what the program changes is what the file holds.
         """
         from spyrec.runtime.inputs.binding import expected_inputs
         from spyrec.runtime.inputs.random_inputs import random_inputs
@@ -163,7 +169,7 @@ class Verification:
             is_bounded = dtype.is_float or dtype is DType.BOOL or item.row_count is not None
             if is_bounded:
                 found[names[item.name]] = decode(drawn[item.name], dtype)
-            elif self.file.suffix == ".onnx":
+            elif not with_examples:
                 found[names[item.name]] = np.bitwise_and(drawn[item.name].astype(np.int64), 1)
         return found
 
@@ -171,14 +177,18 @@ class Verification:
         rows = cast("list[dict[str, str]]", self.model.report["inputs"])
         return {row["name"]: row["program_name"] for row in rows}
 
-    def _reference(self, given: Mapping[str, HostArray]) -> ReferenceRun:
+    def _reference(self, given: Mapping[str, HostArray], *, is_filled: bool = False) -> ReferenceRun | None:
+        """Return what the library computes; ``None`` where an input is not given and the file has no example of it.
+
+        ``is_filled``: such an input is zeros; an import has dropped it.
+        """
         if self.file.suffix == ".onnx":
             from spyrec.frontends.onnx import float64 as of_onnx
 
             return of_onnx.run_in_float64(self.file, self.dims, given)
         from spyrec.frontends.torch_export import float64 as of_torch
 
-        return of_torch.run_in_float64(self.file, given)
+        return of_torch.run_in_float64(self.file, given, is_filled=is_filled)
 
     def _of_run(  # noqa: PLR0913 -- what a run is of
         self,

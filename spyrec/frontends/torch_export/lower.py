@@ -95,6 +95,7 @@ class Lowering:
         self._program_names: dict[str, str] = {}
         self._narrowed: dict[str, str] = {}
         self._types: dict[str, TracedTensor] = {}
+        self._read: frozenset[str] = frozenset()
 
     def graph(self) -> SourceGraph:
         """Return the whole graph."""
@@ -105,7 +106,9 @@ class Lowering:
         for item in self.program.inputs:
             if item not in first:
                 self._declare(item, item.key or item.name)
-        for node in _needed(self.program):
+        needed = _needed(self.program)
+        self._read = _read_by(self.program, needed)
+        for node in needed:
             self._lower(node)
         self._finish()
         inputs, problems = tuple(self._inputs), tuple(self.problems)
@@ -220,8 +223,10 @@ class Lowering:
             self.values[name] = value
             if wanted is not None:
                 self._compare(node, wanted, value)
-        for name, _ in node.results[len(results) :]:
+        for index, (name, _) in list(enumerate(node.results))[len(results) :]:
             self.values[name] = None
+            if name in self._read:
+                self._refuse(node, f"its result {index} is none that a graph has")
 
     def _compare(self, node: TracedNode, wanted: TracedTensor, value: Value) -> None:
         shape = tuple(extent if isinstance(extent, int) else None for extent in wanted.shape)
@@ -442,7 +447,7 @@ def _needed(program: TracedProgram) -> list[TracedNode]:
 
     Numbers that are made of tensors are needed where sizes are: a size does not say which one it is.
     """
-    wanted = {item.value.name for item in program.outputs if isinstance(item.value, Tensor)}
+    wanted = set(_read_by(program, ()))
     has_sizes = any(isinstance(item.value, Size) for item in program.outputs)
     found: set[str] = set()
     for node in reversed(program.nodes):
@@ -454,6 +459,12 @@ def _needed(program: TracedProgram) -> list[TracedNode]:
     if has_sizes:
         found.update(node.name for node in program.nodes if not any(made for _, made in node.results))
     return [node for node in program.nodes if node.name in found]
+
+
+def _read_by(program: TracedProgram, nodes: Sequence[TracedNode]) -> frozenset[str]:
+    """Return the tensors that the outputs of a program are, and those that ``nodes`` of it read."""
+    outputs = (item.value.name for item in program.outputs if isinstance(item.value, Tensor))
+    return frozenset(outputs).union(*(node.tensors() for node in nodes))
 
 
 def _has_size(argument: Argument) -> bool:
