@@ -473,7 +473,7 @@ class OnnxLowering:
                 raise Unsupported(f"a graph has no {self._unsigned[key]}", "write the tensor as int64")
             return self.constant(key, known)
         name = self.builder.free_name(legal_name(key))
-        if not weight.shape and weight.dtype.value in np.sctypeDict:
+        if not weight.shape and weight.dtype not in _BITS:
             return self.builder.constant(name, np.asarray(weight.read(), np.dtype(weight.dtype.carrier)), [])
         made = self.builder.input(name, weight.shape, weight.dtype)
         kind = "buffer" if self._is_small(weight) else "parameter"

@@ -330,6 +330,19 @@ def test_symbolic_dims_are_bound() -> None:
     assert spyrec.import_onnx(model, dims={"N": 5}).build().type_of("y").shape == (5, 3)
 
 
+def test_a_bfloat16_number_is_no_bits() -> None:
+    """The package registers ml_dtypes' bfloat16 among NumPy's, and its carrier is no dtype of a graph."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 22]>
+    scaled (bfloat16[64] x) => (bfloat16[64] y) { y = Mul (x, c) }
+    """
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.add(name="c", data_type=onnx.TensorProto.BFLOAT16, raw_data=b"\xc0\x3f")  # 1.5
+    bits = np.asarray([0x4000, 0xC040] * 32, np.uint16)  # 2 and -3
+    (found,) = evaluate(spyrec.import_onnx(model, dtype="keep").build(), {"x": bits}).values()
+    np.testing.assert_array_equal(found, [3.0, -4.5] * 32)
+
+
 def _of_constant(dtype: str, number: int, rest: str) -> onnx.ModelProto:
     text = f"""
     <ir_version: 10, opset_import: ["" : 22]>
