@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.bundle.bundle import Bundle
+from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.compare.random_roundings import SAYS_NOTHING, RoundedRuns, every_value, relative_error, rounded_runs
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
@@ -207,8 +208,9 @@ class Verification:
         wanted = dict(zip(graph.outputs, reference.outputs, strict=False))
         wanted |= {output: reference.changed[names[name]] for output, name in graph.updates.items()}
         result = run(bundle, inputs, RunOptions(check=True))
-        runs = rounded_runs(graph, inputs, None if state is None else state.rounded)
-        tolerances = runs.errors(graph)
+        at_run = _at_extents(graph, bundle, inputs)
+        runs = rounded_runs(at_run, inputs, None if state is None else state.rounded)
+        tolerances = runs.errors(at_run)
         state_of = state.entry if state is not None and state.device else None
         assert result.check is not None
         verdicts: list[OutputVerdict] = []
@@ -222,7 +224,7 @@ class Verification:
         if not is_bisected or all(item.ok for item in verdicts):
             return verdicts, left
         tolerance = max(item.tolerance for item in verdicts)
-        module = guilty_module(bundle, inputs) or differing_module(graph, inputs, reference.modules, tolerance)
+        module = guilty_module(bundle, inputs) or differing_module(at_run, inputs, reference.modules, tolerance)
         return [item if item.ok else replace(item, module=module) for item in verdicts], left
 
     def _left(
@@ -237,6 +239,18 @@ class Verification:
         library = {name: reference.changed[names[name]] for name in graph.updates.values()}
         rounded = RoundedRuns(left(runs.exact), tuple(map(left, runs.rounded)))
         return LeftState(self.entry, left(outputs), library, rounded)
+
+
+def _at_extents(graph: Graph, bundle: Bundle, inputs: Mapping[str, HostArray]) -> Graph:
+    """Return the graph of a bundle with the extents that these inputs choose for its symbolic dims."""
+    from spyrec.runtime.inputs.binding import chosen_extents, expected_inputs
+
+    extents = chosen_extents(inputs, expected_inputs(bundle.manifest), bundle.manifest.symbolic_dims)
+    if not extents:
+        return graph
+    assert bundle.graph_json is not None
+    found, stored = graph_of_bundle(bundle.graph_json, extents)
+    return replace(found, constants={**found.constants, **{name: graph.constants[name] for name in stored}})
 
 
 def guilty_module(bundle: Bundle, inputs: Mapping[str, HostArray]) -> str | None:
