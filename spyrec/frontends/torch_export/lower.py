@@ -6,6 +6,7 @@ name differs, or one operation is several ops, ``rewrites.py`` says how.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import cast
@@ -83,8 +84,11 @@ class Lowering:
         self.program = program
         self._kept = kept
         self.builder = GraphBuilder(program.name)
-        extents = (size for item in program.inputs for size in item.tensor.shape if isinstance(size, str))
-        self.symbolic = SymbolicSizes(program.symbols, program.symbol_names, extents, dims)
+        extents = [size for item in program.inputs for size in item.tensor.shape if isinstance(size, str)]
+        said = {name for size in extents for name in re.findall(r"\w+", size)}
+        # of no other symbol does a run say the extent: numbers that are inputs, counts of what is found
+        symbols = {symbol: bounds for symbol, bounds in program.symbols.items() if symbol in said}
+        self.symbolic = SymbolicSizes(symbols, program.symbol_names, extents, dims)
         for name, bounds in self.symbolic.dims.items():
             self.builder.dim(name, min=bounds.minimum, max=bounds.maximum, multiple_of=bounds.multiple_of)
         self.values: dict[str, Value | None] = {}
@@ -269,6 +273,8 @@ class Lowering:
     def _open(self, fact: str, size: str) -> tuple[str, str]:
         """Return why a symbolic size has no place in a graph, and what to do."""
         names = [name for name in self.symbolic.dims if name in self._said(size)] or list(self.symbolic.dims)
+        if not names:
+            return fact, "export the program with that number known, or give it as a tensor"
         return fact, "bind it: " + " ".join(f"--dim {name}=N" for name in names)
 
     def _said(self, size: str) -> str:
