@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from spyrec.bundle.bundle import Bundle
+from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.compare.random_roundings import SAYS_NOTHING, RoundedRuns, every_value, relative_error, rounded_runs
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
@@ -134,22 +135,28 @@ class Verification:
         seeds: list[int | None] = [None] if draws == 0 else list(range(draws))
         found: list[OutputVerdict] = []
         for seed in seeds:
-            drawn = {} if seed is None else self._drawn(graph, bundle, seed)
+            drawn = {} if seed is None else self._drawn(graph, bundle, seed, with_examples=self.file.suffix != ".onnx")
             state = None if states is None or seed not in states else states[seed].of(graph)
             names = self._program_names()
             handed = {} if state is None else {names[name]: array for name, array in state.library.items()}
             reference = self._reference({**drawn, **handed})
-            verdicts, left = self._of_run(graph, bundle, seed, reference, state, is_bisected=bisect)
+            shown = seed
+            if reference is None:  # the file holds no examples
+                shown = seed or 0
+                drawn = self._drawn(graph, bundle, shown, with_examples=False)
+                reference = self._reference({**drawn, **handed}, is_filled=True)
+            assert reference is not None, self.file
+            verdicts, left = self._of_run(graph, bundle, shown, reference, state, is_bisected=bisect)
             found.extend(verdicts)
             if states is not None and left is not None:
                 states[seed] = states[seed].then(left) if seed in states else left
         return found
 
-    def _drawn(self, graph: Graph, bundle: Bundle, seed: int) -> dict[str, HostArray]:
+    def _drawn(self, graph: Graph, bundle: Bundle, seed: int, *, with_examples: bool) -> dict[str, HostArray]:
         """Return random inputs by the program's names; floats in float64 as their dtype holds them.
 
-        Integers that are no row numbers of a table are the example's where there are some, and 0 or 1 in ONNX; so is
-        what the program changes.
+        Integers that are no row numbers of a table are the file's examples, and 0 or 1 where it has none, as in ONNX;
+        what the program changes is what the file holds.
         """
         from spyrec.runtime.inputs.binding import expected_inputs
         from spyrec.runtime.inputs.random_inputs import random_inputs
@@ -163,7 +170,7 @@ class Verification:
             is_bounded = dtype.is_float or dtype is DType.BOOL or item.row_count is not None
             if is_bounded:
                 found[names[item.name]] = decode(drawn[item.name], dtype)
-            elif self.file.suffix == ".onnx":
+            elif not with_examples:
                 found[names[item.name]] = np.bitwise_and(drawn[item.name].astype(np.int64), 1)
         return found
 
@@ -171,14 +178,18 @@ class Verification:
         rows = cast("list[dict[str, str]]", self.model.report["inputs"])
         return {row["name"]: row["program_name"] for row in rows}
 
-    def _reference(self, given: Mapping[str, HostArray]) -> ReferenceRun:
+    def _reference(self, given: Mapping[str, HostArray], *, is_filled: bool = False) -> ReferenceRun | None:
+        """Return what the library computes; ``None`` where an input is not given and the file has no example of it.
+
+        ``is_filled``: such an input is zeros; an import has dropped it.
+        """
         if self.file.suffix == ".onnx":
             from spyrec.frontends.onnx import float64 as of_onnx
 
             return of_onnx.run_in_float64(self.file, self.dims, given)
         from spyrec.frontends.torch_export import float64 as of_torch
 
-        return of_torch.run_in_float64(self.file, given)
+        return of_torch.run_in_float64(self.file, given, is_filled=is_filled)
 
     def _of_run(  # noqa: PLR0913 -- what a run is of
         self,
@@ -197,8 +208,9 @@ class Verification:
         wanted = dict(zip(graph.outputs, reference.outputs, strict=False))
         wanted |= {output: reference.changed[names[name]] for output, name in graph.updates.items()}
         result = run(bundle, inputs, RunOptions(check=True))
-        runs = rounded_runs(graph, inputs, None if state is None else state.rounded)
-        tolerances = runs.errors(graph)
+        at_run = _at_extents(graph, bundle, inputs)
+        runs = rounded_runs(at_run, inputs, None if state is None else state.rounded)
+        tolerances = runs.errors(at_run)
         state_of = state.entry if state is not None and state.device else None
         assert result.check is not None
         verdicts: list[OutputVerdict] = []
@@ -212,7 +224,7 @@ class Verification:
         if not is_bisected or all(item.ok for item in verdicts):
             return verdicts, left
         tolerance = max(item.tolerance for item in verdicts)
-        module = guilty_module(bundle, inputs) or differing_module(graph, inputs, reference.modules, tolerance)
+        module = guilty_module(bundle, inputs) or differing_module(at_run, inputs, reference.modules, tolerance)
         return [item if item.ok else replace(item, module=module) for item in verdicts], left
 
     def _left(
@@ -227,6 +239,18 @@ class Verification:
         library = {name: reference.changed[names[name]] for name in graph.updates.values()}
         rounded = RoundedRuns(left(runs.exact), tuple(map(left, runs.rounded)))
         return LeftState(self.entry, left(outputs), library, rounded)
+
+
+def _at_extents(graph: Graph, bundle: Bundle, inputs: Mapping[str, HostArray]) -> Graph:
+    """Return the graph of a bundle with the extents that these inputs choose for its symbolic dims."""
+    from spyrec.runtime.inputs.binding import chosen_extents, expected_inputs
+
+    extents = chosen_extents(inputs, expected_inputs(bundle.manifest), bundle.manifest.symbolic_dims)
+    if not extents:
+        return graph
+    assert bundle.graph_json is not None
+    found, stored = graph_of_bundle(bundle.graph_json, extents)
+    return replace(found, constants={**found.constants, **{name: graph.constants[name] for name in stored}})
 
 
 def guilty_module(bundle: Bundle, inputs: Mapping[str, HostArray]) -> str | None:

@@ -64,8 +64,8 @@ def rounded_runs(graph: Graph, inputs: Mapping[str, Array], state: RoundedRuns |
     """Run a graph once exactly and eight times with random roundings.
 
     ``inputs``: host arrays in the carriers of their dtypes.  ``state``: of some inputs, by their names, what earlier
-    runs left, each run its own.  Inputs and constants are rounded, too; what the host computes is not.  The same graph
-    and inputs give the same numbers.
+    runs left, each run its own.  Inputs and constants are rounded, too; of what the host computes, what the device
+    reads and outputs.  The same graph and inputs give the same numbers.
     """
     exact = _evaluated(graph, {**inputs, **(state.exact if state else {})}, None)
     rounded = [
@@ -126,7 +126,8 @@ def every_value(
         for name, result in zip(node.outputs, results, strict=False):
             dtype = graph.type_of(name).dtype
             made = as_computed(result, dtype)
-            values[name] = made if node.on_host else _rounded(made, dtype, random)
+            is_held = not node.on_host or name in read
+            values[name] = _rounded(made, dtype, random) if is_held else made
     return values
 
 

@@ -26,8 +26,8 @@ _OTHERS = frozenset({
     "cumsum", "div", "eq", "exp", "fmod", "frac", "gather", "ge", "gt", "index", "index_select", "isinf",
     "isnan", "le", "linspace", "log", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
     "masked_fill", "max", "maximum", "min", "minimum", "nan_to_num", "ne", "one_hot", "pow", "prod",
-    "remainder", "round", "scatter", "scatter_add", "searchsorted", "sin", "slice_scatter", "sort", "square",
-    "tan", "tanh", "topk", "tril", "triu", "trunc",
+    "remainder", "round", "rsub", "scatter", "scatter_add", "searchsorted", "sin", "slice_scatter", "sort",
+    "square", "tan", "tanh", "topk", "tril", "triu", "trunc",
 })  # fmt: skip
 """Ops of other kinds that NumPy has."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,16 @@ def test_a_mask_is_a_mask_and_hides_no_error() -> None:
     inputs = {"x": np.full([2, 64], 0.75, np.float16), "keep": np.arange(128).reshape(2, 64) % 2 == 0}
     (error,) = rounding_errors(builder.build(), inputs).values()
     assert 2**-12 < error < 2**-8  # over 0.75, and not over the mask
+
+
+def test_what_the_host_computes_is_rounded_where_it_leaves_the_host() -> None:
+    """Bytes that are scaled to an output: the host does it all, and rounds at its end."""
+    builder = spyrec.GraphBuilder("image")
+    image = builder.input("image", [4, 64], "uint8")
+    wide = builder.op("div", builder.op("to", image, dtype="float32"), 255.0)
+    builder.output(builder.op("to", wide, dtype="float16"))
+    graph = builder.build()
+    graph = replace(graph, nodes=tuple(replace(node, on_host=True) for node in graph.nodes))
+    given = {"image": np.arange(256, dtype=np.uint8).reshape(4, 64)}
+    (allowed,) = rounding_errors(graph, given).values()
+    assert 2.0**-12 < allowed < 2.0**-8

@@ -199,9 +199,21 @@ class _Caster:
         definition = catalogue()[made.op]
         found = infer(definition, made.inputs, made.attributes, self._values)
         assert not isinstance(found, OpError), (made.name, made.op, found)
+        self._nodes.append(made)
         for name, result, dims in zip(made.outputs, found.results, found.dims, strict=False):
             self._values[name] = replace(self._graph.values[name], type=result, dims=dims)
-        self._nodes.append(made)
+            if result.dtype.is_float and result.dtype is not self._target(name):
+                self._convert(made, name)  # whole numbers beside a float are float32, whatever the others become
+
+    def _convert(self, node: Node, name: str) -> None:
+        """Convert a result of a node of the device to the dtype that the program's becomes."""
+        target = self._target(name)
+        own = self._fresh(f"{name}.{target.value}")
+        self._nodes.append(Node(own, "to", (name,), (own,), catalogue()["to"].attributes(target), node.origin))
+        self._values[own] = replace(
+            self._values[name], name=own, type=TensorType(self._values[name].type.shape, target)
+        )
+        self._names[name] = own
 
     def _now(self, name: str) -> DType:
         """Return the dtype that a value of the source graph, or one made here, has now."""

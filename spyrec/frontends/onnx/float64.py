@@ -44,21 +44,30 @@ def run_in_float64(path: Path, dims: Mapping[str, DimChoice], given: Mapping[str
         with np.errstate(all="ignore"):
             evaluator = ReferenceEvaluator(model.proto)
             run = cast("Callable[[None, Mapping[str, HostArray]], list[HostArray]]", evaluator.run)  # pyright: ignore[reportUnknownMemberType] -- it is untyped
-            results = run(None, {**given, **zeros})
+            results = run(None, {**_typed(model.proto.graph, given), **zeros})
     except Exception as error:  # noqa: BLE001 -- the package raises what its operators raise
         message = f"the reference evaluator of the onnx package does not run the model: {str(error)[:300]}"
         raise refuse("SPY0164", message, Location(str(path))) from None
     return ReferenceRun(dict(given), tuple(np.asarray(result) for result in results), {})
 
 
+def _typed(graph: GraphProto, given: Mapping[str, HostArray]) -> dict[str, HostArray]:
+    """Return inputs with whole numbers in the dtypes that the model has them in; floats are float64."""
+    dtypes = {item.name: DTYPES[item.type.tensor_type.elem_type][1] for item in graph.input if item.name in given}
+    return {name: array if array.dtype.kind == "f" else array.astype(dtypes[name]) for name, array in given.items()}
+
+
 def _widen(graph: GraphProto, model: OnnxModel) -> None:
-    """Make float64 of every float that the graph names or holds."""
+    """Make float64 of every float that the graph names or holds; what lies in other files is taken in."""
     from onnx import numpy_helper
 
     for tensor in _tensors(graph):
-        if tensor.data_type in _FLOATS:
+        is_outside = tensor.data_location == tensor.EXTERNAL
+        if tensor.data_type in _FLOATS or is_outside:
             weight = weight_of(tensor, model)
-            numbers = np.asarray(decode(weight.read(), weight.dtype))
+            numbers = np.asarray(weight.read())
+            if tensor.data_type in _FLOATS:
+                numbers = np.asarray(decode(numbers, weight.dtype))
             tensor.CopyFrom(numpy_helper.from_array(numbers.reshape(weight.shape), tensor.name))
     for value in (*graph.input, *graph.output, *graph.value_info):
         if value.type.tensor_type.elem_type in _FLOATS:

@@ -92,6 +92,12 @@ class Call:
         if unread:
             raise Unsupported(f'its operand {unread[0]} ("{self.node.input[unread[0]][:60]}") is none that a graph has')
 
+    def unchanged(self, value: Value) -> Value:
+        """Return the operand that the node hands on as it is: what else the node says then changes nothing."""
+        self.attributes.asked.update(self.attributes)
+        self._asked.update(range(self.count))
+        return value
+
     @property
     def builder(self) -> GraphBuilder:
         """The graph as far as it is built."""
@@ -467,7 +473,7 @@ class OnnxLowering:
                 raise Unsupported(f"a graph has no {self._unsigned[key]}", "write the tensor as int64")
             return self.constant(key, known)
         name = self.builder.free_name(legal_name(key))
-        if not weight.shape and weight.dtype.value in np.sctypeDict:
+        if not weight.shape and weight.dtype not in _BITS:
             return self.builder.constant(name, np.asarray(weight.read(), np.dtype(weight.dtype.carrier)), [])
         made = self.builder.input(name, weight.shape, weight.dtype)
         kind = "buffer" if self._is_small(weight) else "parameter"

@@ -193,7 +193,7 @@ def _reduction(op: str) -> Operator:
         axes, is_nothing = _axes(call), bool(call.integer("noop_with_empty_axes", 0))
         if axes is None:
             if is_nothing:
-                return [value]
+                return [call.unchanged(value)]
             axes = list(range(value.ndim))
         keep = bool(call.integer("keepdims", 1))
         return [_reduced(call, op, value, axes, keep)]
@@ -644,7 +644,7 @@ def _pad(call: Call) -> Sequence[Value]:
     first = next((axis for axis in range(value.ndim) if begins[axis] or ends[axis]), value.ndim)
     widths = [width for axis in reversed(range(first, value.ndim)) for width in (begins[axis], ends[axis])]
     if not widths:
-        return [value]
+        return [call.unchanged(value)]
     given: dict[str, object] = {"pad": widths, "mode": mode}
     filled = call.known(2) if call.has(2) and mode == "constant" else None
     if filled is not None:

@@ -62,7 +62,7 @@ def resize(call: Call) -> Sequence[Value]:
     call.has(1)  # the region, which is that of tf_crop_and_resize alone
     axes = [axis for axis in _axes(call, value) if not axis.is_kept]
     if not axes:
-        return [value]
+        return [call.unchanged(value)]
     if mode == "nearest":
         return [_nearest(call, value, axes, how)]
     if mode not in ("linear", "cubic"):

@@ -1,6 +1,6 @@
 """A process that lets torch compute a program in float64; started by ``float64.py``.
 
-``python -m spyrec.frontends.torch_export.float64_reader STRIPPED.pt2 ORIGINAL.pt2 GIVEN.npz FOUND.npz``
+``python -m spyrec.frontends.torch_export.float64_reader STRIPPED.pt2 ORIGINAL.pt2 GIVEN.npz FOUND.npz [MISSING]``
 
 The program comes from the copy without data and code, its weights from the original, mapped.
 """
@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
+_UNKNOWN = object()
+"""An input that is not given, and of which the file holds no example."""
 
-def main(stripped: str, original: str, given: str, found: str) -> int:
+
+def main(stripped: str, original: str, given: str, found: str, missing: str = "") -> int:
     """Compute the program of ``stripped`` on the inputs ``given``, on its own example inputs where one is missing.
 
     ``found`` gets its inputs (``in NAME``), results (``out NUMBER``), the new content of what it changes
-    (``new NAME``), and what each module computes last (``mod PATH``), floats in float64.
+    (``new NAME``), and what each module computes last (``mod PATH``), floats in float64.  Where an
+    input is missing that the file holds no example of, ``found`` is empty; with ``missing`` "zeros" it is zeros.
     """
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
@@ -45,6 +49,12 @@ def main(stripped: str, original: str, given: str, found: str) -> int:
     loaded, program = program, functional(program, {})  # what it changes is a result
     names = own_names(loaded, program)
     inputs = _inputs(program, names, read_arrays(Path(given)), _samples(archive), archive.weights())
+    unknown = [name for name, value in inputs.items() if value is _UNKNOWN]
+    if missing == "zeros":
+        inputs |= _zeros(program, names, unknown)
+    elif unknown:
+        write_arrays(Path(found), {})
+        return 0
     torch.set_default_dtype(torch.float64)  # of what the program makes without saying a dtype
     with torch.no_grad():
         results, modules = _computed(program, list(inputs.values()))
@@ -77,7 +87,7 @@ def _inputs(
     samples: Sequence[object],
     weights: Weights,
 ) -> dict[str, object]:
-    """Return what the program is called with, by placeholder, in order."""
+    """Return what the program is called with, by placeholder, in order; what has no example is not known."""
     import torch
 
     specs = program.graph_signature.input_specs
@@ -94,9 +104,21 @@ def _inputs(
         elif name in leaves:
             found[name] = _widened(leaves[name])
         elif not hasattr(spec.arg, "value"):
-            raise SystemExit(f'the file holds no example of the input "{name}"; give a number of draws')
+            found[name] = _UNKNOWN
         else:
             found[name] = spec.arg.value
+    return found
+
+
+def _zeros(program: ExportedProgram, names: Mapping[str, str], wanted: Sequence[str]) -> dict[str, object]:
+    """Return zeros for inputs, by name."""
+    import torch
+
+    found: dict[str, object] = {}
+    for node in program.graph.find_nodes(op="placeholder"):
+        name = names.get(node.name, node.name)
+        if name in wanted:
+            found[name] = _widened(torch.zeros(list(node.meta["val"].shape), dtype=node.meta["val"].dtype))
     return found
 
 

@@ -6,6 +6,7 @@ name differs, or one operation is several ops, ``rewrites.py`` says how.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import cast
@@ -83,8 +84,11 @@ class Lowering:
         self.program = program
         self._kept = kept
         self.builder = GraphBuilder(program.name)
-        extents = (size for item in program.inputs for size in item.tensor.shape if isinstance(size, str))
-        self.symbolic = SymbolicSizes(program.symbols, program.symbol_names, extents, dims)
+        extents = [size for item in program.inputs for size in item.tensor.shape if isinstance(size, str)]
+        said = {name for size in extents for name in re.findall(r"\w+", size)}
+        # of no other symbol does a run say the extent: numbers that are inputs, counts of what is found
+        symbols = {symbol: bounds for symbol, bounds in program.symbols.items() if symbol in said}
+        self.symbolic = SymbolicSizes(symbols, program.symbol_names, extents, dims)
         for name, bounds in self.symbolic.dims.items():
             self.builder.dim(name, min=bounds.minimum, max=bounds.maximum, multiple_of=bounds.multiple_of)
         self.values: dict[str, Value | None] = {}
@@ -95,6 +99,7 @@ class Lowering:
         self._program_names: dict[str, str] = {}
         self._narrowed: dict[str, str] = {}
         self._types: dict[str, TracedTensor] = {}
+        self._read: frozenset[str] = frozenset()
 
     def graph(self) -> SourceGraph:
         """Return the whole graph."""
@@ -105,7 +110,9 @@ class Lowering:
         for item in self.program.inputs:
             if item not in first:
                 self._declare(item, item.key or item.name)
-        for node in _needed(self.program):
+        needed = _needed(self.program)
+        self._read = _read_by(self.program, needed)
+        for node in needed:
             self._lower(node)
         self._finish()
         inputs, problems = tuple(self._inputs), tuple(self.problems)
@@ -220,8 +227,10 @@ class Lowering:
             self.values[name] = value
             if wanted is not None:
                 self._compare(node, wanted, value)
-        for name, _ in node.results[len(results) :]:
+        for index, (name, _) in list(enumerate(node.results))[len(results) :]:
             self.values[name] = None
+            if name in self._read:
+                self._refuse(node, f"its result {index} is none that a graph has")
 
     def _compare(self, node: TracedNode, wanted: TracedTensor, value: Value) -> None:
         shape = tuple(extent if isinstance(extent, int) else None for extent in wanted.shape)
@@ -264,6 +273,8 @@ class Lowering:
     def _open(self, fact: str, size: str) -> tuple[str, str]:
         """Return why a symbolic size has no place in a graph, and what to do."""
         names = [name for name in self.symbolic.dims if name in self._said(size)] or list(self.symbolic.dims)
+        if not names:
+            return fact, "export the program with that number known, or give it as a tensor"
         return fact, "bind it: " + " ".join(f"--dim {name}=N" for name in names)
 
     def _said(self, size: str) -> str:
@@ -442,7 +453,7 @@ def _needed(program: TracedProgram) -> list[TracedNode]:
 
     Numbers that are made of tensors are needed where sizes are: a size does not say which one it is.
     """
-    wanted = {item.value.name for item in program.outputs if isinstance(item.value, Tensor)}
+    wanted = set(_read_by(program, ()))
     has_sizes = any(isinstance(item.value, Size) for item in program.outputs)
     found: set[str] = set()
     for node in reversed(program.nodes):
@@ -454,6 +465,12 @@ def _needed(program: TracedProgram) -> list[TracedNode]:
     if has_sizes:
         found.update(node.name for node in program.nodes if not any(made for _, made in node.results))
     return [node for node in program.nodes if node.name in found]
+
+
+def _read_by(program: TracedProgram, nodes: Sequence[TracedNode]) -> frozenset[str]:
+    """Return the tensors that the outputs of a program are, and those that ``nodes`` of it read."""
+    outputs = (item.value.name for item in program.outputs if isinstance(item.value, Tensor))
+    return frozenset(outputs).union(*(node.tensors() for node in nodes))
 
 
 def _has_size(argument: Argument) -> bool:

@@ -95,6 +95,7 @@ def _slice(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     if not isinstance(end, Size):
         return graph.call("slice", node)
     value, axis = graph.tensor(node.arguments["self"]), cast("int", node.arguments.get("dim", 0))
+    graph.size(end)  # refused where no input says it
     dim = graph.symbolic.dim(end.text)
     if dim is None or node.arguments.get("start") not in (None, 0) or node.arguments.get("step", 1) != 1:
         raise Unsupported(f"it ends at {end.text}, behind another start than 0", "bind the dim: --dim NAME=N")
@@ -331,6 +332,7 @@ REWRITES: Mapping[str, Rewrite] = MappingProxyType(
     {
         "_native_batch_norm_legit_no_training": _batch_norm,
         "_native_batch_norm_legit": _batch_norm_of_batch,
+        "_native_batch_norm_legit_functional": _batch_norm_of_batch,
         "_log_softmax": _softmax("log_softmax"),
         "_softmax": _softmax("softmax"),
         "_to_copy": _cast,

@@ -249,7 +249,7 @@ def _symbols_of(extent: object) -> set[str]:
 def _whole(bound: object, otherwise: int) -> int:
     try:
         return min(int(cast("int", bound)), 2**31)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, AttributeError):  # infinite ones, as sympy has them
         return otherwise
 
 

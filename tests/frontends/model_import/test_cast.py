@@ -71,3 +71,23 @@ def test_a_mask_of_the_prologue_keeps_its_kind_of_number(dtype: DType, number: f
     found = decode(evaluate(prologue, mask_given)[held], dtype)
     wanted = number if np.isinf(number) else -_LARGEST[dtype]
     assert np.array_equal(found, [[0, wanted, 0, wanted]])
+
+
+@pytest.mark.parametrize("op", ["mul", "rsub", "div"])
+@pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])
+def test_whole_numbers_of_the_device_beside_a_float_become_the_dtype_asked_for(op: str, dtype: DType) -> None:
+    """An index that the device finds, times a number, is float32 by itself: the sum behind it has two dtypes."""
+    build = spyrec.GraphBuilder("mixed")
+    x = build.input("x", [2, 64], "float32")
+    scaled = build.op(op, build.op("argmax", x, dim=-1), 0.5)
+    build.output(build.op("add", build.op("select", x, dim=1, index=0), scaled))
+    build.output(scaled)
+    graph = _imported(build, dtype)
+    assert {graph.type_of(name).dtype for name in graph.outputs} == {dtype}
+    numbers = np.sin(np.arange(128, dtype=np.float32)).reshape(2, 64)
+    given = numbers.astype(np.float16) if dtype is DType.FLOAT16 else (numbers.view(np.uint32) >> 16).astype(np.uint16)
+    result = spyrec.run(spyrec.compile(graph), {"x": given}, spyrec.RunOptions(check=True))
+    assert all(report.ok for report in (result.check or {}).values())
+    index = decode(given, dtype).argmax(-1)
+    wanted = {"mul": index * 0.5, "rsub": 0.5 - index, "div": index / 0.5}[op]
+    np.testing.assert_allclose(decode(result.outputs[graph.outputs[1]], dtype), wanted, rtol=2**-7)

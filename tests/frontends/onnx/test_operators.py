@@ -139,6 +139,8 @@ _OTHERS = [
     Case("Mod", [_X, _p(4)], {}, {"fmod": 1}),
     Case("OneHot", [_index(5, 2, 3)], {1: np.asarray(5), 2: np.asarray([0.5, 2.0], np.float32)}, {"axis": 1}),
     Case("Pad", [_X], {1: _i(1, 0, 2, 0, 1, 0), 2: np.asarray(1.5, np.float32)}),
+    Case("Pad", [_X], {1: _i(0, 0, 0, 0, 0, 0), 2: np.asarray(1.5, np.float32)}),
+    Case("Pad", [_X], {1: _i(0, 0), 2: np.asarray(1.5, np.float32), 3: _i(0)}, {"mode": "reflect"}),
     Case("Pad", [_IMAGE], {1: _i(1, 2, 0, 1), 2: np.asarray(0, np.float32), 3: _i(2, 3)}, {"mode": "reflect"}),
     Case("Pow", [_p(2, 3), _f(3)]),
     Case("RMSNormalization", [_X], {1: _f(4)}, {}, 1, 23),
@@ -195,6 +197,8 @@ _HOW = "coordinate_transformation_mode"
 _RESIZED = [
     Case("Resize", [_IMAGE], {3: _i(1, 4, 9, 12)}, {"mode": "linear"}),
     Case("Resize", [_IMAGE], {3: _i(1, 4, 6, 6)}, {"mode": "cubic"}),
+    Case("Resize", [_IMAGE], {3: _i(1, 4, 6, 6)}, {"nearest_mode": "floor", "cubic_coeff_a": -0.5}),
+    Case("ReduceSum", [_X], {}, {"noop_with_empty_axes": 1, "keepdims": 0}),
     Case("Resize", [_IMAGE], {3: _i(2, 3, 9, 6)}, {"mode": "linear"}),
     Case("Resize", [_IMAGE], {3: _i(12, 3)}, {"mode": "cubic", "axes": [3, 1]}),
     *(
@@ -324,6 +328,19 @@ def test_symbolic_dims_are_bound() -> None:
     with pytest.raises(SpyrecError, match="--dim N=EXTENT"):
         spyrec.import_onnx(model)
     assert spyrec.import_onnx(model, dims={"N": 5}).build().type_of("y").shape == (5, 3)
+
+
+def test_a_bfloat16_number_is_no_bits() -> None:
+    """The package registers ml_dtypes' bfloat16 among NumPy's, and its carrier is no dtype of a graph."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 22]>
+    scaled (bfloat16[64] x) => (bfloat16[64] y) { y = Mul (x, c) }
+    """
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.add(name="c", data_type=onnx.TensorProto.BFLOAT16, raw_data=b"\xc0\x3f")  # 1.5
+    bits = np.asarray([0x4000, 0xC040] * 32, np.uint16)  # 2 and -3
+    (found,) = evaluate(spyrec.import_onnx(model, dtype="keep").build(), {"x": bits}).values()
+    np.testing.assert_array_equal(found, [3.0, -4.5] * 32)
 
 
 def _of_constant(dtype: str, number: int, rest: str) -> onnx.ModelProto:

@@ -49,3 +49,24 @@ def test_entries_are_verified_each_by_itself(tmp_path: Path, capsys: pytest.Capt
     assert main(["import", *given, "-o", str(tmp_path / "n"), "--verify", "1", "--bisect", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["verify"]
     assert [(row["entry"], row["output"], row["ok"]) for row in rows] == [("one", "y", True), ("two", "y", True)]
+
+
+def test_whole_numbers_and_tables_in_other_files_are_what_the_model_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The evaluator takes int32 for int32 alone, and reads no other file."""
+    make = cast("Callable[..., onnx.ValueInfoProto]", onnx.helper.make_tensor_value_info)
+    node = cast("Callable[..., onnx.NodeProto]", onnx.helper.make_node)
+    held = {"step": np.arange(64, dtype=np.int32), "w": np.full(64, 0.5, np.float32)}
+    graph = onnx.helper.make_graph(
+        [node("Add", ["x", "step"], ["s"]), node("Cast", ["s"], ["f"], to=1), node("Mul", ["f", "w"], ["y"])],
+        "whole",
+        [make("x", 6, [4, 64])],
+        [make("y", 1, [4, 64])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in held.items()],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+    path = tmp_path / "whole.onnx"
+    onnx.save_model(model, str(path), save_as_external_data=True, location="whole.data", size_threshold=0)
+    assert main(["import", str(path), "-o", str(tmp_path / "m"), "--verify"]) == 0
+    assert "verify y" in capsys.readouterr().out

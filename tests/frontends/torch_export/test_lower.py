@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +94,19 @@ def test_a_product_of_two_operands_and_a_cube_of_weights() -> None:
     found = _computed("aten.bilinear.default", arguments, [4, 5], x=x, y=y, weight=weight, bias=bias)
     wanted = np.einsum("bi,oij,bj->bo", *(item.astype(float) for item in (x, weight, y))) + bias
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_result_that_a_graph_has_not_is_refused_where_it_is_read() -> None:
+    """It was left out of the outputs, in silence."""
+    x = _random(2, 3)
+    program = _program("aten.native_layer_norm.default", {"input": Tensor("x"), "normalized_shape": (3,)}, [2, 3], x=x)
+    results = (*program.nodes[0].results, ("mean", TracedTensor("float32", (2, 1))))
+    program = replace(program, nodes=(replace(program.nodes[0], results=results),))
+    assert lower(program).problems == ()
+    read = lower(replace(program, outputs=(*program.outputs, TracedOutput(Tensor("mean")))))
+    (problem,) = read.problems
+    assert (problem.what, problem.name) == ("aten.native_layer_norm.default", "y")
+    assert "its result 1" in problem.reason
 
 
 def test_random_slopes_are_their_mean_in_inference() -> None:

@@ -142,7 +142,9 @@ def test_state_has_the_name_that_the_signature_of_the_program_has_for_it(tmp_pat
         graph = spyrec.import_program(source).build()
         assert set(graph.updates.values()) == names
         assert set(graph.inputs) == {*names, "x", "position"}
-    assert set(run_in_float64(tmp_path / "held.pt2", {}).changed) == names
+    found = run_in_float64(tmp_path / "held.pt2", {})
+    assert found is not None
+    assert set(found.changed) == names
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -199,6 +201,7 @@ def test_prefill_and_decode_of_one_loaded_model_equal_the_prefill_of_the_whole_t
     }
     whole = {"input_ids": text, "cache_position": np.arange(LENGTH), **empty}
     reference = run_in_float64(tmp_path / "whole.pt2", {"input_ids": text, "cache_position": np.arange(LENGTH)})
+    assert reference is not None
     wanted = np.asarray(reference.outputs[0], np.float64)[0]
     bound = 4 * rounding_errors(graph, whole)[logits] * np.abs(wanted).max()
     entries = spyrec.BundleEntries.load(tmp_path / "B")

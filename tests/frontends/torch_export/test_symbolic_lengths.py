@@ -17,6 +17,7 @@ from torch import nn
 
 import spyrec
 from spyrec import RunOptions
+from spyrec.cli import main
 from spyrec.diagnostics import SpyrecError
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -238,3 +239,43 @@ def test_rows_that_have_numbers_of_their_own_stay_merged_and_are_refused() -> No
     )
     with pytest.raises(SpyrecError, match=r"axis 0 of its result has 2\*S elements"):
         spyrec.import_program(program)
+
+
+def test_a_program_whose_lengths_stay_open_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At the extents of the example, which are not the largest."""
+    length = torch.export.Dim("S", min=2, max=32)
+    given = torch.randint(0, 50, (1, 7)), torch.ones(1, 7, dtype=torch.int64)
+    program = torch.export.export(_Layer(True).eval(), given, dynamic_shapes=({1: length}, {1: length}))
+    torch.export.save(program, str(tmp_path / "layer.pt2"))
+    assert main(["import", str(tmp_path / "layer.pt2"), "-o", str(tmp_path / "m"), "--verify"]) == 0
+    assert ": ok, error 0.0" in capsys.readouterr().out
+
+
+def test_a_dim_without_a_largest_extent_is_told_and_bounded(tmp_path: Path) -> None:
+    batch = {0: torch.export.Dim.DYNAMIC}
+    program = torch.export.export(nn.Linear(16, 4), (torch.randn(3, 16),), dynamic_shapes=(batch,))
+    torch.export.save(program, str(tmp_path / "linear.pt2"))
+    with pytest.raises(SpyrecError, match="states no largest extent"):
+        spyrec.import_program(tmp_path / "linear.pt2")
+    graph = spyrec.import_program(tmp_path / "linear.pt2", dims={"B": "2:64"}).build()
+    assert graph.symbolic_dims["B"].largest == 64
+
+
+class _Cut(nn.Module):
+    def forward(self, x: torch.Tensor, count: int) -> torch.Tensor:
+        return x[:, :count]
+
+
+class _Scaled(nn.Module):
+    def forward(self, x: torch.Tensor, count: int) -> torch.Tensor:
+        return x * count
+
+
+@pytest.mark.parametrize("module", [_Cut(), _Scaled()], ids=["a size", "a factor"])
+def test_a_number_that_each_run_is_given_is_refused(module: nn.Module) -> None:
+    """As a size, it was taken for its largest, as though an input's axis had it."""
+    given = (None, torch.export.Dim.DYNAMIC)
+    program = torch.export.export(module, (torch.randn(2, 8), 3), dynamic_shapes=given)
+    with pytest.raises(SpyrecError, match="SPY0166") as error:
+        spyrec.import_program(program)
+    assert error.value.diagnostics[0].hint == "export the program with that number known, or give it as a tensor"

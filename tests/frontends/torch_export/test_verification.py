@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -58,11 +58,37 @@ def test_the_example_inputs_are_those_of_the_export(program: Path) -> None:
     example = torch.randn(4, 64)
     wanted = module.double()(example.double()).detach().numpy()
     reference = run_in_float64(program, {})
+    assert reference is not None
     assert np.array_equal(reference.inputs["input"], example.double().numpy())
     assert np.abs(reference.outputs[0] - wanted).max() < 1e-12
     (verdict,) = Verification(program, {}, settled(source, weights, "float16")).verdicts(0, bisect=False)
     assert verdict.ok
     assert verdict.seed is None
+
+
+@dataclass
+class _Pair:
+    """Two tensors as one input, of a class that a file's examples are not read with."""
+
+    first: torch.Tensor
+    second: torch.Tensor
+
+
+def test_what_a_file_holds_no_examples_of_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Model(torch.nn.Module):  # pyright: ignore[reportUntypedBaseClass] -- torch has no types
+        def forward(self, pair: _Pair, mask: torch.Tensor, ignored: torch.Tensor) -> torch.Tensor:
+            return pair.first @ pair.second * mask[:, None]
+
+    torch.export.register_dataclass(_Pair, serialized_type_name="tests.verification.Pair")
+    path = tmp_path / "model.pt2"
+    given = _Pair(torch.randn(4, 64), torch.randn(64, 32)), torch.ones(4, dtype=torch.int64), torch.randn(3)
+    torch.export.save(torch.export.export(Model(), given), str(path))
+    assert run_in_float64(path, {}) is None
+    assert main(["import", str(path), "-o", str(tmp_path / "m"), "--verify", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["verify"]
+    assert row["ok"]
+    assert row["seed"] == 0
+    assert 0 < row["error"] <= row["tolerance"] < 0.1
 
 
 def test_a_wrong_import_is_found_and_its_module_named(program: Path) -> None:
