@@ -92,7 +92,7 @@ DIVIDE_WORK = Pass(
     frozenset({Facet.LAYOUT}),
     frozenset({Facet.DIVISION}),
     divide_work,
-    options=("target", "cores", "profile", "lx_planner", "has_shuffles", "divides_for_shuffles"),
+    options=("target", "cores", "profile", "lx_planner", "has_shuffles", "counts_on_lx"),
     cost="a dozen divisions of each kernel are timed, then variable elimination over those of neighbours",
 )
 GROUP_BUNDLES = Pass(

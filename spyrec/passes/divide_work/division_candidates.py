@@ -41,8 +41,8 @@ def candidates(graph: KernelGraph, kernel: Kernel, options: PipelineOptions) -> 
     """Return divisions of a kernel that has a form, best first; none where no even division keeps the span limit.
 
     The first is what the kernel alone would choose.  Beside the cheapest there are, for every variable that the result
-    has, the one with most slices of it alone, and the cheapest ones of two variables.  A pinned kernel has the
-    divisions that its pin leaves.
+    has, the one with most slices of it alone, and the cheapest ones of two variables, folded ones too.  A pinned
+    kernel has the divisions that its pin leaves.
     """
     assert kernel.output.buffer in graph.buffers, kernel.name
     return _candidates(kernel_record(kernel), _space(kernel, options), options.profile)
@@ -88,7 +88,7 @@ def _diverse(space: DivisionSpace, ranked: Sequence[_Ranked]) -> list[_Ranked]:
     pairs: dict[tuple[int, ...], _Ranked] = {}
     for item in ranked:
         split = tuple(index for index, count in enumerate(item[1].division) if count > 1)
-        if len(split) == 2 and all(space.axes[index].is_free for index in split):
+        if len(split) == 2:
             pairs.setdefault(split, item)
     found: dict[Division, _Ranked] = {}
     for item in (*ranked[:_CHEAPEST], *alone, *pairs.values(), *ranked):
