@@ -82,7 +82,7 @@ ASSIGN_LAYOUTS = Pass(
     frozenset({Facet.KERNELS, Facet.LOOPS}),
     frozenset({Facet.LAYOUT}),
     assign_layouts,
-    options=("target", "fixed_io_layouts"),
+    options=("target", "fixed_io_layouts", "cores", "profile"),
     cost="variable elimination over tables of the layouts that buffers may have: it grows with the kernels where few "
     "buffers are read together, and faster where many are; copies are searched where an optimum needs them",
 )
