@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -63,20 +65,25 @@ def cases_of(measurements: Sequence[Measurement], profile: TargetProfile = MEASU
     for item in measurements:
         if "anomalous" in item.scope or "bad-sample" in item.flags:
             continue
-        options = PipelineOptions(
-            cores=item.cores,
-            fixed_io_layouts=True,
-            auto_tile=False,
-            lx_planner="best-fit" if item.uses_lx else NO_PLANNER,
-            profile=profile,
-        )
         try:
-            graph = compile_graph(read_graph_data(graph_of(item)), options)
+            found.append(Case(item, _records(item, profile, fixed_io_layouts=True)))
         except SpyrecError:
             continue  # a division that this compiler cannot have
-        parts = tuple((part.record, part.executions) for part in kernel_traffic(graph, profile))
-        found.append(Case(item, parts))
     return tuple(found)
+
+
+def _records(
+    item: Measurement, profile: TargetProfile, *, fixed_io_layouts: bool
+) -> tuple[tuple[OperationRecord, int], ...]:
+    options = PipelineOptions(
+        cores=item.cores,
+        fixed_io_layouts=fixed_io_layouts,
+        auto_tile=False,
+        lx_planner="best-fit" if item.uses_lx else NO_PLANNER,
+        profile=profile,
+    )
+    graph = compile_graph(read_graph_data(graph_of(item)), options)
+    return tuple((part.record, part.executions) for part in kernel_traffic(graph, profile))
 
 
 def fitted(
@@ -206,30 +213,92 @@ def uncertainty(cases: Sequence[Case], simulated_us: Mapping[str, float], share:
     return {limit: round(float(np.quantile(own, share)), 3) for limit, own in sorted(errors.items()) if len(own) > 4}
 
 
+class FreeChoice(Enum):
+    """What a planner chooses, and measurements have in several ways."""
+
+    DIVISION = "division"
+    ORDER = "order of operands"
+    TILES = "tiles"
+
+
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Of one product measured in several divisions: the time of the one the model prefers over that of the best."""
+    """Of one configuration measured in several ways: the time of the chosen one over that of the fastest.
 
+    ``is_planned``: chosen is what the compiler takes where nothing is forced.  Else that was not measured, and chosen
+    is the one of the measured ways that the model calls quickest.
+    """
+
+    choice: FreeChoice
+    family: str
     op: str
     shape: tuple[int, ...]
     cores: int
-    divisions: int
+    ways: int
     ratio: float
+    is_planned: bool
 
 
 def regrets(cases: Sequence[Case], profile: TargetProfile) -> tuple[Regret, ...]:
-    """Return the regret of every configuration that was measured in several forced divisions of its cores."""
-    groups: defaultdict[tuple[str, tuple[int, ...], int, tuple[tuple[int, ...] | None, ...]], list[Case]] = defaultdict(
-        list
-    )
-    for case in cases:
-        item = case.measurement
-        if item.slices and math.prod(item.slices.values()) == item.cores:
-            groups[item.op, item.shape, item.cores, item.orders].append(case)
+    """Return the regret of every configuration that was measured in several ways, largest first by kind of choice."""
     found: list[Regret] = []
-    for (op, shape, cores, _), own in groups.items():
-        if len(own) > 1:
-            chosen = min(own, key=lambda case: case.simulated_us(profile))
-            best = min(case.measurement.measured_us for case in own)
-            found.append(Regret(op, shape, cores, len(own), chosen.measurement.measured_us / best))
-    return tuple(sorted(found, key=lambda item: -item.ratio))
+    for choice in FreeChoice:
+        groups: defaultdict[Hashable, list[Case]] = defaultdict(list)
+        for case in cases:
+            rest = _rest_of(choice, case.measurement)
+            if rest is not None:
+                groups[rest].append(case)
+        own = [_regret(choice, group, profile) for group in groups.values() if _ways(choice, group) > 1]
+        found += sorted(own, key=lambda item: -item.ratio)
+    return tuple(found)
+
+
+def _rest_of(choice: FreeChoice, item: Measurement) -> Hashable | None:
+    """Return what measurements have in common that differ in one choice alone, ``None`` where it was not theirs."""
+    slices, common = tuple(sorted(item.slices.items())), (item.op, item.shape, item.cores, item.uses_lx)
+    is_forced = bool(slices) and math.prod(item.slices.values()) == item.cores
+    match choice:
+        case FreeChoice.DIVISION:
+            return (*common, item.orders, item.tiles) if is_forced else None
+        case FreeChoice.ORDER:
+            return (*common, slices) if is_forced and item.op == "bmm" else None
+        case FreeChoice.TILES:
+            return common if item.op == "softmax" else None
+
+
+def _way(choice: FreeChoice, item: Measurement) -> Hashable:
+    match choice:
+        case FreeChoice.DIVISION:
+            return tuple(sorted(item.slices.items()))
+        case FreeChoice.ORDER:
+            return item.orders
+        case FreeChoice.TILES:
+            return item.tiles
+
+
+def _ways(choice: FreeChoice, group: Sequence[Case]) -> int:
+    return len({_way(choice, case.measurement) for case in group})
+
+
+def _regret(choice: FreeChoice, group: Sequence[Case], profile: TargetProfile) -> Regret:
+    planned = _planned(choice, group, profile)
+    chosen = planned or min(group, key=lambda case: case.simulated_us(profile))
+    best = min(case.measurement.measured_us for case in group)
+    item = chosen.measurement
+    ratio, ways = item.measured_us / best, _ways(choice, group)
+    return Regret(choice, item.family, item.op, item.shape, item.cores, ways, ratio, planned is not None)
+
+
+def _planned(choice: FreeChoice, group: Sequence[Case], profile: TargetProfile) -> Case | None:
+    """Return the case that is as the compiler plans it freely; it takes tiles by what fits the scratchpads."""
+    if choice is FreeChoice.TILES:
+        return None
+    item = group[0].measurement
+    free = replace(item, slices={}) if choice is FreeChoice.DIVISION else replace(item, orders=(None, None))
+    records = _records(free, profile, fixed_io_layouts=choice is FreeChoice.DIVISION)
+    wanted = [_grid_and_order(record) for record, _ in records]
+    return next((case for case in group if [_grid_and_order(record) for record, _ in case.parts] == wanted), None)
+
+
+def _grid_and_order(record: OperationRecord) -> Hashable:
+    return record.cores, record.core_rows, record.core_columns, record.combination.slices, record.batch_order

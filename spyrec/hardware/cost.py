@@ -483,7 +483,8 @@ def _compute_us(record: OperationRecord, profile: TargetProfile) -> float:
     exponent = 0.5 if profile.matmul is None else profile.matmul.fill_exponent
     arithmetic_us = record.core_points / (_macs_per_us(record.element_bytes, profile) * fill**exponent)
     if profile.matmul is not None:
-        arithmetic_us *= _division_cost(record, profile.matmul) * _order_cost(record, profile.matmul)
+        arithmetic_us *= _division_cost(record, profile.matmul)
+        arithmetic_us *= _order_cost(record.batch_order, record.batch_cuts, profile.matmul)
     return max(lx_us, arithmetic_us) + profile.underfill_us * math.log2(1.0 / fill)
 
 
@@ -509,7 +510,7 @@ def _tile_doublings(record: OperationRecord) -> float:
 
 def _division_cost(record: OperationRecord, terms: MatmulTerms) -> float:
     """Return by what factor the way a matmul is divided among the cores slows its arithmetic down."""
-    rows, columns = _grid(record)
+    rows, columns = matmul_grid(record)
     wide = record.core_rows if rows > columns else record.core_columns
     doublings = _tile_doublings(record)
     beyond = max(0.0, max(rows, columns) / _COHORT - 1.0)
@@ -523,15 +524,21 @@ def _division_cost(record: OperationRecord, terms: MatmulTerms) -> float:
     return factor * terms.six_sticks if sticks in (6, 12) and not rest else factor
 
 
-def _grid(record: OperationRecord) -> tuple[int, int]:
+def matmul_grid(record: OperationRecord) -> tuple[int, int]:
     """Return the slices of a matmul's rows and columns."""
     of_both = max(1, record.cores // (record.combination.slices * record.batch_cuts))
     return of_both // record.column_slices, record.column_slices
 
 
-def _order_cost(record: OperationRecord, terms: MatmulTerms) -> float:
+def order_us(order: BatchOrder, macs: int, element_bytes: int, cores: int, profile: TargetProfile) -> float:
+    """Return the time that batches between the rows of a product's operands cost, where the array works as it can."""
+    if profile.matmul is None:
+        return 0.0
+    return macs / (cores * _macs_per_us(element_bytes, profile)) * (_order_cost(order, 1, profile.matmul) - 1.0)
+
+
+def _order_cost(order: BatchOrder, cuts: int, terms: MatmulTerms) -> float:
     """Return by what factor batches that lie between the rows of an operand slow the arithmetic down."""
-    order, cuts = record.batch_order, record.batch_cuts
     if order.has_shared_right:
         few = 0.5 if order.left * cuts <= _FEW_BATCHES else 1.0
         return 1.0 + terms.shared_left_order * (few if order.left > 1 else 0.0)

@@ -232,8 +232,8 @@ class KernelGraph:
 
     ``source`` is the graph it was made from; ``places`` says which buffer, read how, a value of that graph is, and has
     no entry for those that passes took apart or dropped.  ``notes``: what the planner decided and why, in the order of
-    its decisions; ``planner``: who placed the scratchpads.  ``expects_shuffles_of``: buffers between whose writers and
-    readers the divisions were chosen apart, because a shuffle would join them.
+    its decisions; ``planner``: who placed the scratchpads.  ``expects_in_lx``: buffers that divisions were chosen
+    slower for, or apart, because they would stay in the scratchpads or be shuffled there.
     """
 
     name: str
@@ -248,7 +248,7 @@ class KernelGraph:
     loops: Mapping[int, Loop] = field(default_factory=dict[int, Loop])
     notes: tuple[PlanNote, ...] = field(default=(), compare=False)
     planner: PlannerName | None = None
-    expects_shuffles_of: frozenset[str] = frozenset()
+    expects_in_lx: frozenset[str] = frozenset()
 
     def form_of(self, kernel: Kernel) -> KernelForm | Inexpressible:
         """Return a kernel's device form under the buffers' layouts, or why it has none."""

@@ -59,8 +59,9 @@ class PipelineOptions:
     ``auto_tile``: whether the compiler may choose loops where a graph asks for none; ``tile_groups``: what it chose.
     ``profile``: the parameters of the times that plans are compared by.
     ``symbolic_args``: addresses are parameters of the programs, not baked in.  ``has_shuffles``: whether operations may
-    be emitted that move a tensor from scratchpad to scratchpad; ``divides_for_shuffles``: whether ``divide-work``
-    counts on them.  ``has_windows``: operations may be emitted that slide a window.
+    be emitted that move a tensor from scratchpad to scratchpad; ``counts_on_lx``: whether ``divide-work`` counts on
+    them, and takes slower divisions that keep more in LX.  ``has_windows``: operations may be emitted that slide a
+    window.
     """
 
     target: Target = field(default_factory=Target)
@@ -73,7 +74,7 @@ class PipelineOptions:
     profile: TargetProfile = DEFAULT_PROFILE
     symbolic_args: bool = True
     has_shuffles: bool = True
-    divides_for_shuffles: bool = True
+    counts_on_lx: bool = True
     has_windows: bool = False
 
     def most_arguments(self, *, has_pool: bool) -> int:

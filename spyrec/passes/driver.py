@@ -186,7 +186,7 @@ def _planned(
 
 
 def _planned_once(formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> KernelGraph | Refused:
-    """Plan kernels; again without counting on shuffles where LX does not hold what the divisions counted on.
+    """Plan kernels; again without counting on LX where it does not hold what the divisions counted on.
 
     The quicker plan stays, and its passes are observed.
     """
@@ -200,7 +200,7 @@ def _planned_once(formed: KernelGraph, options: PipelineOptions, driver: DriverO
         planned = _run_over_kernels(PLACE, laid_out, options, driver.recording(placed))
         if isinstance(planned, KernelGraph) and _is_short_of_room(planned):
             others: list[PassRecord] = []
-            plain_options = replace(options, divides_for_shuffles=False)
+            plain_options = replace(options, counts_on_lx=False)
             plain = _run_over_kernels(PLACE, laid_out, plain_options, driver.recording(others))
             if isinstance(plain, KernelGraph) and _simulated_us(plain, options) < _simulated_us(planned, options):
                 planned, placed = plain, others
@@ -218,10 +218,10 @@ def _run_over_kernels(
 
 
 def _is_short_of_room(planned: KernelGraph) -> bool:
-    """Whether a plan whose divisions count on shuffles lacks some of them, or had to leave other tensors out of LX."""
-    shuffled = {note.subject for note in planned.notes if note.decision is Decision.SHUFFLED}
+    """Whether a plan whose divisions count on tensors in LX lacks some of them, or had to leave others out of it."""
+    lying = {note.subject for note in planned.notes if note.decision in (Decision.SHUFFLED, Decision.RESIDENT)}
     is_spilled = any(note.decision is Decision.SPILLED for note in planned.notes)
-    return not planned.expects_shuffles_of <= (frozenset() if is_spilled else shuffled)
+    return not planned.expects_in_lx <= (frozenset() if is_spilled else lying)
 
 
 def _simulated_us(planned: KernelGraph, options: PipelineOptions) -> float:

@@ -68,7 +68,9 @@ OPTIONS: dict[str, PassOption] = {
         PassOption("profile", OptionKind.NAME, "parameters of the times that plans are compared by", tuple(PROFILES)),
         PassOption("symbolic_args", OptionKind.FLAG, "addresses are parameters of the programs"),
         PassOption("has_shuffles", OptionKind.FLAG, "tensors may move from scratchpad to scratchpad"),
-        PassOption("divides_for_shuffles", OptionKind.FLAG, "divisions count on shuffles"),
+        PassOption(
+            "counts_on_lx", OptionKind.FLAG, "divisions count on shuffles, and may cost time to keep tensors in LX"
+        ),
         PassOption("has_windows", OptionKind.FLAG, "pools and convolutions may be operations of the device"),
     )
 }

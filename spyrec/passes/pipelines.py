@@ -82,7 +82,7 @@ ASSIGN_LAYOUTS = Pass(
     frozenset({Facet.KERNELS, Facet.LOOPS}),
     frozenset({Facet.LAYOUT}),
     assign_layouts,
-    options=("target", "fixed_io_layouts"),
+    options=("target", "fixed_io_layouts", "cores", "profile"),
     cost="variable elimination over tables of the layouts that buffers may have: it grows with the kernels where few "
     "buffers are read together, and faster where many are; copies are searched where an optimum needs them",
 )
@@ -92,7 +92,7 @@ DIVIDE_WORK = Pass(
     frozenset({Facet.LAYOUT}),
     frozenset({Facet.DIVISION}),
     divide_work,
-    options=("target", "cores", "profile", "lx_planner", "has_shuffles", "divides_for_shuffles"),
+    options=("target", "cores", "profile", "lx_planner", "has_shuffles", "counts_on_lx"),
     cost="a dozen divisions of each kernel are timed, then variable elimination over those of neighbours",
 )
 GROUP_BUNDLES = Pass(

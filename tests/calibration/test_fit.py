@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spyrec.calibration.fit import cases_of, families, fitted, regrets
+from spyrec.calibration.fit import FreeChoice, cases_of, families, fitted, regrets
 from spyrec.calibration.measurements import graph_of, read_measurements
 from spyrec.cli import main
 from spyrec.diagnostics import SpyrecError
@@ -47,7 +47,25 @@ def test_planted_figures_are_found_again(tmp_path: Path) -> None:
 def test_a_preferred_division_that_is_measured_slower_is_regretted(tmp_path: Path) -> None:
     lines = [row("mm", "1x2048x2048x2048", split=split, us=us) for split, us in (("4x8", 40.0), ("32x1", 10.0))]
     (found,) = regrets(cases_of(read_measurements(listed(tmp_path, lines))), MEASURED_2026_08)
-    assert (found.divisions, found.ratio) == (2, 4.0)
+    assert (found.choice, found.ways, found.ratio) == (FreeChoice.DIVISION, 2, 4.0)
+
+
+_TURNED = ("operands A and B in default dim order (0,1,2)", "A and B in alternative order (1,0,2)")
+
+
+def test_an_order_of_operands_that_the_plan_takes_is_held_against_the_others(tmp_path: Path) -> None:
+    lines = [
+        row("bmm", "4x256x256x512", split="4x8", us=us, layout=layout)
+        for layout, us in zip(_TURNED, (10.0, 25.0), strict=True)
+    ]
+    (found,) = regrets(cases_of(read_measurements(listed(tmp_path, lines))), MEASURED_2026_08)
+    assert (found.choice, found.ways, found.ratio, found.is_planned) == (FreeChoice.ORDER, 2, 2.5, True)
+
+
+def test_tiles_that_the_model_prefers_are_held_against_the_others(tmp_path: Path) -> None:
+    lines = [row("softmax", "2048x512", tiles=tiles, us=us) for tiles, us in ((1, 30.0), (8, 20.0))]
+    (found,) = regrets(cases_of(read_measurements(listed(tmp_path, lines))), MEASURED_2026_08)
+    assert (found.choice, found.ways, found.ratio, found.is_planned) == (FreeChoice.TILES, 2, 1.5, False)
 
 
 def test_a_division_that_was_forced_is_pinned(tmp_path: Path) -> None:
@@ -183,3 +201,68 @@ def test_times_are_sane_beyond_what_was_measured(
 def test_every_figure_of_a_fit_says_where_it_is_from() -> None:
     assert len(figure_names()) == len(set(figure_names()))
     assert all(share.source for _, share in MEASURED_2026_08.uncertainty)
+
+
+def product(rows: int, depth: int, columns: int, grid: tuple[int, int], element_bytes: int) -> OperationRecord:
+    cores, lanes = grid[0] * grid[1], 128 // element_bytes
+    columns, depth = columns * lanes, depth * lanes
+    sizes = (rows * depth * element_bytes, depth * columns * element_bytes, rows * columns * 2)
+    return OperationRecord(
+        operation_class=OperationClass.MATMUL,
+        unit=Unit.PT,
+        cores=cores,
+        core_points=rows * depth * columns // cores,
+        core_rows=rows // grid[0],
+        element_bytes=element_bytes,
+        passes=1,
+        flops=2 * rows * depth * columns,
+        result_elements=rows * columns,
+        read_bytes=sizes[0] + sizes[1],
+        core_read_bytes=sizes[0] * grid[1] + sizes[1] * grid[0],
+        write_bytes=sizes[2],
+        core_columns=columns // grid[1],
+        column_slices=grid[1],
+    )
+
+
+@settings(max_examples=120)
+@given(
+    sizes=st.tuples(st.integers(1, 5_000), st.integers(1, 300), st.integers(1, 300)),
+    more=st.sampled_from((0, 1, 2)),
+    grid=st.sampled_from(((1, 1), (2, 1), (1, 8), (4, 8), (8, 4), (32, 1), (1, 32), (5, 3))),
+    element_bytes=st.sampled_from((1, 2)),
+)
+def test_times_of_products_are_sane_beyond_what_was_measured(
+    sizes: tuple[int, int, int], more: int, grid: tuple[int, int], element_bytes: int
+) -> None:
+    """A product of any sizes takes no less than the peaks, and one that is twice as large in a dim no less than it."""
+
+    def priced(rows: int, depth: int, columns: int) -> tuple[OperationRecord, float]:
+        record = product(rows * grid[0], depth, columns * grid[1], grid, element_bytes)
+        return record, cost_of(record, MEASURED_2026_08).total_us
+
+    record, time_us = priced(*sizes)
+    peak = 1_536_000 * (2 if element_bytes == 1 else 1)
+    assert time_us >= max(record.core_points / peak, (record.read_bytes + record.write_bytes) / 204_800)
+    _, longer_us = priced(*(size * (2 if place == more else 1) for place, size in enumerate(sizes)))
+    resonates = sizes[2] in (6, 12) and more == 2  # six and twelve sticks of columns per core are dearer
+    assert longer_us >= time_us * (0.6 if resonates else 1 - 1e-12)
+
+
+@settings(max_examples=150)
+@given(
+    kind=KINDS,
+    rows=st.integers(1, 1_000_000),
+    columns=st.integers(1, 5_000),
+    cores=st.integers(0, 5),
+    wide=st.booleans(),
+)
+def test_a_row_or_a_stick_more_takes_no_less_time_away_from_the_resonance(
+    kind: OperationClass, rows: int, columns: int, cores: int, *, wide: bool
+) -> None:
+    """Where rows and columns of sticks are as many a division of either has another length of runs: there it falls."""
+    first = pointwise(kind, rows, columns, 1 << cores, reads_pool=False)
+    second = pointwise(kind, rows + (not wide), columns + wide, 1 << cores, reads_pool=False)
+    is_near = max(rows + 1, columns + 1) < 2 * min(rows, columns) + 2
+    if not is_near:
+        assert cost_of(second, MEASURED_2026_08).total_us >= cost_of(first, MEASURED_2026_08).total_us * (1 - 1e-9)

@@ -7,8 +7,11 @@ from pathlib import Path
 HEAD = "id,family,op,expression,shape,cores,split,tiles,placement,layout,measured_us,scope,flags"
 
 
-def row(op: str, shape: str, *, cores: int = 32, split: str = "", us: float = 10.0) -> str:
-    return f"{op}-{shape}-{cores}-{split},{op},{op},x,{shape},{cores},{split},1,,,{us},in,"
+def row(
+    op: str, shape: str, *, cores: int = 32, split: str = "", us: float = 10.0, tiles: int = 1, layout: str = ""
+) -> str:
+    name = f"{op}-{shape}-{cores}-{split}-{tiles}"
+    return f'{name},{op},{op},x,{shape},{cores},{split},{tiles},,"{layout}",{us},in,'
 
 
 def rows() -> list[str]:

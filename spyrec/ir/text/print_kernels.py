@@ -38,8 +38,8 @@ def kernel_lines(graph: KernelGraph, has: tuple[str, ...] = (), base: Path | Non
         yield f"  place {name_text(name)} = [{ranges}] {_use(use, indices)}"
     if graph.layout_cost is not None:
         yield f"  cost {graph.layout_cost.cost_bytes} at least {graph.layout_cost.lower_bound_bytes}"
-    if graph.expects_shuffles_of:
-        yield f"  expects {', '.join(map(name_text, sorted(graph.expects_shuffles_of)))}"
+    if graph.expects_in_lx:
+        yield f"  expects {', '.join(map(name_text, sorted(graph.expects_in_lx)))}"
     for note in graph.notes:
         yield f"  {_note(note)}"
     if graph.planner is not None:

@@ -21,6 +21,7 @@ from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Layo
 from spyrec.passes.assign_layouts.layout_candidates import candidates, excess_bytes, layout_of_pin, leaves_default
 from spyrec.passes.assign_layouts.layout_refusal import Conflict, refusal
 from spyrec.passes.assign_layouts.operand_costs import TIE_SCALE, OperandCosts, OperandTable
+from spyrec.passes.assign_layouts.operand_orders import NO_ORDERS, OrderCosts, order_costs
 from spyrec.passes.assign_layouts.shared_constants import share_constants
 from spyrec.passes.assign_layouts.shared_copies import Reader, SharedReaders, shared_readers, where_made
 from spyrec.passes.assign_layouts.write_copies import write_copies
@@ -32,14 +33,16 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph | Re
     """Choose a layout for every buffer and insert the copies that the choice needs.
 
     Cost: padded bytes that copies read and write, each copy once however many read it, plus, for inputs, constants and
-    outputs, what the layout is larger than the default one.
+    outputs, what the layout is larger than the default one, and what the order of a batched product's operand costs,
+    as the bytes that take as long.
     Refused: SPY0350 no layout serves a kernel, SPY0401 a tensor over a segment, what ``candidates`` refuses.
     """
     options = context.options
     plain = candidates_of(graph, options.target, fixed_io_layouts=options.fixed_io_layouts)
     if isinstance(plain, Refused):
         return plain
-    problem = LayoutProblem(graph, plain)
+    orders = order_costs(graph, plain, options)
+    problem = LayoutProblem(graph, {**plain, **{name: tuple(own) for name, own in orders.items()}}, orders)
     choice = problem.solve()
     if choice is None:
         return Refused(Lack.LAYOUT, problem.refusal())
@@ -101,17 +104,24 @@ class _Operand:
 
 
 class LayoutProblem:
-    """The sum of tables whose minimum is the best choice of layouts for a kernel graph; ``plain``: each may get."""
+    """The sum of tables whose minimum is the best choice of layouts for a kernel graph.
 
-    def __init__(self, graph: KernelGraph, plain: Mapping[str, tuple[BufferLayout, ...]]) -> None:
+    ``plain``: the layouts that each buffer may get; ``orders``: what these cost batched products, of buffers that such
+    read.
+    """
+
+    def __init__(
+        self, graph: KernelGraph, plain: Mapping[str, tuple[BufferLayout, ...]], orders: OrderCosts = NO_ORDERS
+    ) -> None:
         self._graph = graph
         self._plain = plain
+        self._orders = orders
         self.domains = _with_pinned_targets(graph, self._plain)
         self.costs = OperandCosts(graph, self.domains)
         self._names = list(self.domains)
         self._sizes = [len(self.domains[name]) for name in self._names]
         index = {name: position for position, name in enumerate(self._names)}
-        self._own = list(_own_costs(graph, self.domains))
+        self._own = list(_own_costs(graph, self.domains, orders))
         operands = [
             _Operand(self.costs.table(kernel, position), index[use.buffer], index[kernel.output.buffer], kernel.loops)
             for kernel in graph.kernels
@@ -226,7 +236,7 @@ class LayoutProblem:
         if isinstance(layout, Refused):
             return False
         changed = replace(self._graph, buffers={**self._graph.buffers, pinned.name: pinned})
-        return LayoutProblem(changed, {**self._plain, pinned.name: (layout,)}).cheapest() is not None
+        return LayoutProblem(changed, {**self._plain, pinned.name: (layout,)}, self._orders).cheapest() is not None
 
     def _refine(self, values: Sequence[int]) -> bool:
         asked = dict.fromkeys(
@@ -248,7 +258,9 @@ def _with_pinned_targets(
     return result
 
 
-def _own_costs(graph: KernelGraph, domains: Mapping[str, Sequence[BufferLayout]]) -> Iterator[Factor]:
+def _own_costs(
+    graph: KernelGraph, domains: Mapping[str, Sequence[BufferLayout]], orders: OrderCosts
+) -> Iterator[Factor]:
     """Yield what the layouts of buffers cost by themselves; equal tables are one object.
 
     An intermediate's padding is not counted: a stick reduction leaves one element per stick, and to avoid that by a
@@ -259,10 +271,12 @@ def _own_costs(graph: KernelGraph, domains: Mapping[str, Sequence[BufferLayout]]
         buffer = graph.buffers[name]
         if buffer.role is BufferRole.INTERMEDIATE:
             continue
-        kind = buffer.role, buffer.pin is None, buffer.type, buffer.device_format, tuple(layouts)
+        order = orders.get(name, {})
+        kind = buffer.role, buffer.pin is None, buffer.type, buffer.device_format, tuple(layouts), tuple(order.values())
         if kind not in tables:
-            costs = [excess_bytes(buffer, item) * TIE_SCALE + leaves_default(buffer, item) for item in layouts]
-            tables[kind] = np.asarray(costs, np.int64)
+            own = [excess_bytes(buffer, item) + order.get(item, 0) for item in layouts]
+            left = [leaves_default(buffer, item) for item in layouts]
+            tables[kind] = np.asarray([TIE_SCALE * cost + away for cost, away in zip(own, left, strict=True)], np.int64)
         yield Factor((variable,), tables[kind])
 
 

@@ -39,7 +39,7 @@ def _divided(graph: KernelGraph, context: PassContext) -> KernelGraph:
         if (note := _note(graph, kernel, found, division)) is not None
     ]
     kernels = (replace(kernel, division=division) for kernel, division in zip(graph.kernels, divisions, strict=True))
-    divided = replace(graph.with_kernels(tuple(kernels)), expects_shuffles_of=chosen.shuffled)
+    divided = replace(graph.with_kernels(tuple(kernels)), expects_in_lx=chosen.in_lx)
     return divided.with_notes(*notes)
 
 

@@ -3,33 +3,43 @@
 Every kernel is a variable over its candidate divisions, every tensor one over the ways it can lie in LX; a tensor in LX
 saves each agreeing kernel the time of its bytes on the memory; one that does not agree may find it shuffled, which
 takes time on the ring.  The least total time is found by variable elimination: exactly, as long as the tables stay
-small.  What LX can hold at once is not a part of it: ``place-scratchpad`` leaves out what does not fit.
+small.  Divisions that move fewer bytes are taken instead where the model cannot tell that they are slower (D259).
+What LX can hold at once is not a part of it: ``place-scratchpad`` leaves out what does not fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
 
 from spyrec.dataclass import dataclass
+from spyrec.hardware.cost import total_uncertainty
 from spyrec.hardware.target import RING_CORES
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph
 from spyrec.ir.likeness import likeness
 from spyrec.passes.base import NO_PLANNER, PassContext
 from spyrec.passes.divide_work.division_candidates import Candidate
 from spyrec.passes.planning.divisions import Division
+from spyrec.passes.planning.record import kernel_record, lx_flags, simulated_us
 from spyrec.passes.planning.regions import BufferRegion, layout_of_region, region_of, whole_region
 from spyrec.passes.planning.residency import Way, touched
 from spyrec.passes.planning.shares import Share, share_of_region, shares_of
-from spyrec.passes.solvers.elimination import INFINITE, Factor, Table, minimise
+from spyrec.passes.solvers.elimination import INFINITE, Elimination, Table
 
 _TICKS_PER_US = 1_000_000
 """Costs are whole picoseconds: sums of them do not depend on their order."""
 
 _COPY_TICKS = 1_000
 """What a copy to or from LX costs beside its bytes, a nanosecond: of equal plans the one with fewer copies wins."""
+
+_WORTHS = (8, 4)
+"""What a byte of device memory counts, in its own time, where divisions are sought that move fewer of them."""
+
+_MOST_UNCERTAIN = 0.5
+"""A choice that takes twice the time of another is slower, however uncertain a profile calls its times."""
 
 _MOST_SHARES = 12
 """Ways to cut one tensor that are considered, those that most kernels offer first."""
@@ -91,6 +101,21 @@ class _Touch:
     shares: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A region of a tensor that could lie in LX: the variable of its states, what it takes to move it, who touches it.
+
+    ``moved``: ticks.
+    """
+
+    name: str
+    region: BufferRegion
+    variable: int
+    states: Sequence[_State]
+    moved: int
+    touches: Sequence[_Touch]
+
+
 _KernelTouch = tuple[int, BufferRegion, bool, tuple[int, ...]]
 """An operand of a kernel, the region that it touches, whether it writes it, and its share by candidate.
 
@@ -100,10 +125,10 @@ Of kernels that are alike the region's loops are those of the first.
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A division for every kernel, and the tensors that the choice expects to be shuffled."""
+    """A division for every kernel, and the tensors that have to be shuffled or stay in LX for it to be a good one."""
 
     divisions: tuple[Division, ...]
-    shuffled: frozenset[str] = frozenset()
+    in_lx: frozenset[str] = frozenset()
 
 
 def choose(graph: KernelGraph, candidates: Sequence[Sequence[Candidate]], context: PassContext) -> Choice:
@@ -126,7 +151,8 @@ class _Problem:
         self._bytes_per_us = float(options.profile.memory_bytes_per_us)
         self._usable = options.target.lx_usable_bytes
         self._profile = options.profile
-        self._has_shuffles = options.has_shuffles and options.divides_for_shuffles
+        self._has_shuffles = options.has_shuffles and options.counts_on_lx
+        self._may_be_slower = options.counts_on_lx and bool(options.profile.uncertainty)
         self._trips = [graph.trips(kernel.loops) for kernel in graph.kernels]
         self._known = context.known
         self._asked = self._known.number("divisions", options.profile, self._usable)
@@ -141,28 +167,102 @@ class _Problem:
         ]
 
     def solved(self) -> Choice:
-        """Return the divisions of least total time."""
-        variables: list[tuple[str, Sequence[_State]]] = []
+        """Return the divisions of least total time, or those that move fewer bytes and may be as quick."""
+        alone = [self._alone(number) for number in range(len(self._kinds))]
         domains = [len(kind.candidates) for kind in self._kinds]
-        factors = [Factor((number,), self._alone(number)) for number in range(len(domains))]
+        regions = self._regions(len(domains))
+        scopes = [(number,) for number in range(len(domains))]
+        for item in regions:
+            domains.append(len(item.states))
+            scopes += [(item.variable,), *((touch.kernel, item.variable) for touch in item.touches)]
+        elimination = Elimination(domains, scopes)
+        values = elimination.minimise([*alone, *self._region_tables(regions, 1)]).values
+        kept = frozenset[str]()
+        if self._may_be_slower and self._leaves_bytes(regions, values):
+            most_us = self._as_quick_us(regions, values)
+            for worth in _WORTHS:
+                sparing = elimination.minimise([*alone, *self._region_tables(regions, worth)]).values
+                if sum(part for part, _ in self._times(regions, sparing)) <= most_us:
+                    kept = _lying(regions, sparing, Way.RESIDENT) - _lying(regions, values, Way.RESIDENT)
+                    values = sparing
+                    break
+        divisions = tuple(kind.candidates[value].division for kind, value in zip(self._kinds, values, strict=False))
+        return Choice(divisions, kept | _lying(regions, values, Way.SHUFFLED))
+
+    def _as_quick_us(self, regions: Sequence[_Region], values: Sequence[int]) -> float:
+        """Return the longest time of which a choice cannot be told to be shorter."""
+        times = self._times(regions, values)
+        return sum(part for part, _ in times) / (1.0 - min(_MOST_UNCERTAIN, total_uncertainty(times) or 0.0))
+
+    def _times(self, regions: Sequence[_Region], values: Sequence[int]) -> list[tuple[float, float | None]]:
+        """Return the times of a choice with their uncertainties, priced with what lies in LX under it.
+
+        The tables know no more than a tensor's bytes at the memory's full rate.
+        """
+        in_lx: list[set[str]] = [set() for _ in self._kinds]
+        moved_ticks = 0
+        for item in regions:
+            state = item.states[values[item.variable]]
+            if state.way in (Way.DRAINED, Way.STAGED):
+                moved_ticks += item.moved * self._graph.trips(item.region.loops)
+            for touch in item.touches if state.way is not None else ():
+                agrees = touch.shares[values[touch.kernel]] == state.share
+                if agrees and not (touch.is_writer and state.way is Way.STAGED):
+                    in_lx[touch.kernel].add(item.name)
+                if not agrees and state.way is Way.SHUFFLED:
+                    in_lx[touch.kernel].add(item.name)
+                    moved_ticks += self._shuffle_ticks(self._shares[state.share]) * self._trips[touch.kernel]
+        found: list[tuple[float, float | None]] = [(moved_ticks / _TICKS_PER_US, None)]
+        for number, kernel in enumerate(self._graph.kernels):
+            division = self._kinds[number].candidates[values[number]].division
+            time_us, uncertainty = self._known.answer(
+                ("priced", self._numbers[number], division, lx_flags(kernel, in_lx[number])),
+                lambda k=kernel, d=division, n=number: self._priced(replace(k, division=d), in_lx[n]),
+            )
+            found.append((time_us * self._trips[number], uncertainty))
+        return found
+
+    def _priced(self, kernel: Kernel, in_lx: AbstractSet[str]) -> tuple[float, float | None]:
+        buffers = self._graph.buffers
+        pool = frozenset(use.buffer for use in kernel.uses if buffers[use.buffer].role is BufferRole.INTERMEDIATE)
+        shares = dict(self._profile.uncertainty)
+        return simulated_us(kernel, in_lx, self._profile, pool), shares.get(kernel_record(kernel).operation_class.value)
+
+    def _regions(self, first: int) -> list[_Region]:
+        """Return what could lie in LX; ``first``: the number of the first variable."""
+        found: list[_Region] = []
         every = self._touches()
         parted = {name for (name, region) in every if region != whole_region(self._graph.buffers[name])}
         for (name, region), touches in every.items():
             buffer = self._graph.buffers[name]
             states = self._states_of(buffer, region, touches, is_parted=name in parted)
-            if len(states) == 1:
-                continue
-            variable = len(domains)
-            domains.append(len(states))
-            variables.append((name, states))
-            moved = self._ticks(_region_bytes(buffer, region))
-            factors.append(Factor((variable,), self._state_costs(moved, region, states)))
-            factors.extend(Factor((touch.kernel, variable), self._agreement(moved, states, touch)) for touch in touches)
-        values = minimise(domains, factors).values
-        divisions = tuple(kind.candidates[value].division for kind, value in zip(self._kinds, values, strict=False))
-        lying = zip(variables, values[len(divisions) :], strict=True)
-        shuffled = frozenset(name for (name, states), value in lying if states[value].way is Way.SHUFFLED)
-        return Choice(divisions, shuffled)
+            if len(states) > 1:
+                moved = self._ticks(_region_bytes(buffer, region))
+                found.append(_Region(name, region, first + len(found), states, moved, touches))
+        return found
+
+    def _region_tables(self, regions: Sequence[_Region], worth: int) -> Iterator[Table]:
+        """Yield the tables of regions, each its own and then those of its touches; ``worth``: of the time of bytes."""
+        for item in regions:
+            moved = item.moved * worth
+            yield self._state_costs(moved, item.region, item.states)
+            yield from (self._agreement(moved, item.states, touch) for touch in item.touches)
+
+    def _leaves_bytes(self, regions: Sequence[_Region], values: Sequence[int]) -> bool:
+        """Whether some region could save more if all who touch it were divided for it alone."""
+        tables = self._region_tables(regions, 1)
+        for item in regions:
+            own = [next(tables) for _ in range(1 + len(item.touches))]
+            pairs = zip(item.touches, own[1:], strict=True)
+            saved = own[0][values[item.variable]]
+            saved += sum(table[values[touch.kernel], values[item.variable]] for touch, table in pairs)
+            if saved > self._most_saved(own):
+                return True
+        return False
+
+    def _most_saved(self, tables: Sequence[Table]) -> int:
+        key = ("most saved", *map(id, tables))  # answers, which stay
+        return self._known.answer(key, lambda: int(min(tables[0] + sum(table.min(axis=0) for table in tables[1:]))))
 
     def _touches(self) -> Mapping[tuple[str, BufferRegion], list[_Touch]]:
         found: dict[tuple[str, BufferRegion], list[_Touch]] = {}
@@ -335,6 +435,11 @@ def _kind(kernel: Kernel, items: Sequence[Candidate]) -> _Kind:
     for candidate, shares in zip(items, zip(*by_position, strict=True), strict=True):
         found.setdefault(shares, candidate)
     return _Kind(tuple(found.values()), tuple(zip(*found, strict=True)))
+
+
+def _lying(regions: Sequence[_Region], values: Sequence[int], way: Way) -> frozenset[str]:
+    """Return the tensors that lie in LX in one way."""
+    return frozenset(item.name for item in regions if item.states[values[item.variable]].way is way)
 
 
 def _region_bytes(buffer: KernelBuffer, region: BufferRegion) -> int:
