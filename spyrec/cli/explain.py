@@ -6,6 +6,8 @@ import json
 
 import click
 
+from spyrec.cli._fitted import say
+
 
 @click.command(name="explain")
 @click.argument("code", required=False)
@@ -24,5 +26,5 @@ def command(*, code: str | None, as_json: bool) -> int:
         records = [record(item) for item in ([found] if found is not None else sorted(CODES))]
         click.echo(json.dumps({"format": "spyrec.explain/1", "codes": records}, indent=2))
     else:
-        click.echo(listing() if found is None else explanation(found))
+        say(listing() if found is None else explanation(found))
     return 0
