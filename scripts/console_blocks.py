@@ -1,8 +1,8 @@
 """The console blocks of the READMEs and of some pages of docs/: read, execute, compare, rewrite.
 
-A block is fenced as ``console``; a line that begins with ``$ `` is a command, and the lines up to the next command are
-what it prints, stdout and stderr together.  All commands of one file run in one shell, in a fresh directory that holds
-a copy of ``examples/`` and ``tests/fixtures/``.
+A block is fenced as ``console``; a line that begins with ``$ `` is a command, which lines that begin with ``> `` go on
+with, and the lines up to the next command are what it prints, stdout and stderr together.  All commands of one file run
+in one shell, in a fresh directory that holds a copy of ``examples/`` and ``tests/fixtures/``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = (
     Path("README.md"),
+    Path("docs/first_hour.md"),
     Path("docs/foreign_bundles.md"),
     Path("docs/coarse_tiling.md"),
     Path("docs/planning.md"),
@@ -26,6 +28,7 @@ FILES = (
     *sorted(path.relative_to(ROOT) for path in ROOT.glob("examples/*/README.md")),
 )
 PROMPT = "$ "
+CONTINUED = "> "
 SEPARATOR = "\x1e"
 TIMEOUT_SECONDS = 300
 BUG_CODE = "SPY9901"
@@ -45,8 +48,10 @@ def steps_of(text: str) -> list[Step]:
     steps: list[Step] = []
     for block in _BLOCK.findall(text):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            steps.append(Step(command, output))
+            head, *lines = part.split("\n")
+            more = list(takewhile(lambda line: line.startswith(CONTINUED), lines))
+            command = "\n".join([head, *(line.removeprefix(CONTINUED) for line in more)])
+            steps.append(Step(command, "\n".join(lines[len(more) :])))
     return steps
 
 
@@ -59,7 +64,7 @@ def execute(commands: list[str]) -> list[Step]:
         shutil.copytree(ROOT / "examples", Path(directory) / "examples", ignore=ignored)
         shutil.copytree(ROOT / "tests" / "fixtures", Path(directory) / "tests" / "fixtures")
         paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
-        environment = os.environ | {"PATH": os.pathsep.join(paths), "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
+        environment = os.environ | {"PATH": os.pathsep.join(paths), "COLUMNS": "400", "LC_ALL": "C.UTF-8"}
         printed = subprocess.run(
             ["/bin/bash", "-c", script],
             cwd=directory,
@@ -84,7 +89,9 @@ def rewritten(text: str) -> str:
 
     def block(match: re.Match[str]) -> str:
         shown = [next(fresh) for _ in steps_of(match.group(0))]
-        return "```console\n" + "".join(f"{PROMPT}{step.command}\n{step.output}" for step in shown) + "```"
+        lines = (step.command.replace("\n", f"\n{CONTINUED}") for step in shown)
+        texts = (f"{PROMPT}{line}\n{step.output}" for line, step in zip(lines, shown, strict=True))
+        return "```console\n" + "".join(texts) + "```"
 
     return _BLOCK.sub(block, text)
 

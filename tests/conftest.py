@@ -16,6 +16,8 @@ from spyrec.codegen.emit_opspecs import EmittedProgram, ProgramLowering
 from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.exec.cabi.build import lacking
 
+pytest_plugins = ["spyrec.testing"]  # --update-goldens
+
 settings.register_profile("tenfold", max_examples=1000, derandomize=False, deadline=None)
 # what CI tries is what was tried here: new examples are for the larger profile
 settings.register_profile("same", derandomize=True, database=None, deadline=None)  # a busy machine fails nothing

@@ -43,3 +43,9 @@ def test_relative_links_lead_somewhere(file: Path) -> None:
 def test_a_wrong_output_is_noticed_and_rewritten() -> None:
     text = "```console\n$ echo one; false\ntwo\n$ echo $?\n0\n```\n"
     assert rewritten(text) == "```console\n$ echo one; false\none\n$ echo $?\n1\n```\n"
+
+
+def test_a_command_of_several_lines_is_one_command() -> None:
+    text = "```console\n$ cat <<'END'\n> a\n> $b\n> END\nold\n$ echo c\n```\n"
+    assert [step.command for step in steps_of(text)] == ["cat <<'END'\na\n$b\nEND", "echo c"]
+    assert rewritten(text) == "```console\n$ cat <<'END'\n> a\n> $b\n> END\na\n$b\n$ echo c\nc\n```\n"

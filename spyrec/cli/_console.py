@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import textwrap
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import click
 
-from spyrec.cli._progress_bar import ProgressBar, is_wanted
+from spyrec.cli._fitted import columns_of
 from spyrec.cli._sources import with_source
 from spyrec.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from spyrec.cli._progress_bar import ProgressBar
 
 
 class DiagnosticsFormat(Enum):
@@ -80,7 +83,12 @@ class Console:
             yield
             self.note(f"{message}: {time.perf_counter() - begin:.2f} s")
             return
-        if self.is_quiet or self.diagnostics_format is DiagnosticsFormat.JSON or not is_wanted():
+        if self.is_quiet or self.diagnostics_format is DiagnosticsFormat.JSON or not sys.stderr.isatty():
+            yield
+            return
+        from spyrec.cli._progress_bar import ProgressBar, is_wanted  # late: `spyrec --help` has no use for it
+
+        if not is_wanted():
             yield
             return
         bar = self._bar = ProgressBar(message)
@@ -97,13 +105,14 @@ class Console:
 
 
 def _message(diagnostic: Diagnostic) -> str:
-    """Return a diagnostic with the line of the input that it is about; coloured and wrapped on a terminal alone."""
+    """Return a diagnostic with the line of the input that it is about; coloured on a terminal alone."""
     text = diagnostic.render(with_excerpt=True)
-    if not sys.stderr.isatty():
+    is_terminal = sys.stderr.isatty()
+    columns = columns_of(is_terminal)
+    if columns is None:
         return text
-    columns = shutil.get_terminal_size().columns
-    lines = [_coloured(line) for whole in text.splitlines() for line in wrapped(whole, columns)]
-    return "\n".join(lines)
+    lines = [line for whole in text.splitlines() for line in wrapped(whole, columns)]
+    return "\n".join(map(_coloured, lines) if is_terminal else lines)
 
 
 def wrapped(line: str, columns: int) -> list[str]:
@@ -113,7 +122,7 @@ def wrapped(line: str, columns: int) -> list[str]:
     """
     if len(line) <= columns or _GUTTER.match(line):
         return [line]
-    return textwrap.wrap(line, max(columns, 20), subsequent_indent="     ") or [line]
+    return textwrap.wrap(line, max(columns, 20), subsequent_indent="     ", break_on_hyphens=False) or [line]
 
 
 def _coloured(line: str) -> str:

@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from typing import TextIO
 
@@ -19,6 +20,7 @@ import click
 
 from spyrec import __version__
 from spyrec.cli._console import Console, DiagnosticsFormat
+from spyrec.cli._fitted import columns_of, fitted
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError
 
 EXIT_REFUSED = 1
@@ -99,7 +101,9 @@ def _show_usage(error: click.ClickException, console: Console, arguments: Sequen
     if _asks_for_json(arguments):
         console.diagnostics_format = DiagnosticsFormat.JSON
     if console.diagnostics_format is DiagnosticsFormat.TEXT:
-        error.show()
+        shown = StringIO()
+        error.show(shown)
+        click.echo("\n".join(fitted(shown.getvalue().rstrip("\n"), columns_of(sys.stderr.isatty()))), err=True)
     else:
         message = error.format_message().rstrip(".")
         console.emit(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from spyrec.cli._fitted import table_lines
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.target import STICK_BYTES
@@ -200,10 +201,7 @@ def table(named: Sequence[NamedLayout], questions: Questions) -> str:
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return rows of cells as lines with columns one below the other."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return "\n".join(table_lines(rows))
 
 
 def _row(item: NamedLayout) -> tuple[str, ...]:

@@ -6,10 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from string import ascii_uppercase
 
+from spyrec.cli._fitted import columns, table_lines
 from spyrec.cli._lx_map import LxMap, LxRegion
 from spyrec.hardware.target import STICK_BYTES
 
 _CELLS = 64
+_LABEL = 30
+"""Columns beside a picture: the file and the function of an operation, marks of loops."""
+
 _FREE = "."
 
 
@@ -18,7 +22,9 @@ def draw_text(found: LxMap) -> list[str]:
 
     A row is an operation; a tensor's letter is large where the operation reads or writes it, small where it waits.
     """
-    cell_bytes = max(STICK_BYTES, -(-found.peak_bytes // _CELLS // STICK_BYTES) * STICK_BYTES)
+    width = columns()
+    most = _CELLS if width is None else min(_CELLS, width - _LABEL)
+    cell_bytes = max(STICK_BYTES, -(-found.peak_bytes // most // STICK_BYTES) * STICK_BYTES)
     cells = -(-found.peak_bytes // cell_bytes)
     share = 100 * found.peak_bytes / found.usable_bytes if found.usable_bytes else 0.0
     where = f"program {found.program}, {_cores(found.cores)}"
@@ -72,7 +78,7 @@ def _cell(living: Sequence[tuple[int, LxRegion]], first: int, size: int, place: 
     return letter(number) if place in region.uses else letter(number).lower()
 
 
-def _legend(found: LxMap) -> Iterator[str]:
+def _legend(found: LxMap) -> list[str]:
     rows = [
         (
             letter(number),
@@ -82,9 +88,7 @@ def _legend(found: LxMap) -> Iterator[str]:
         )
         for number, item in enumerate(found.regions)
     ]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    return table_lines(rows, indent="  ")
 
 
 def _cores(cores: Sequence[int]) -> str:

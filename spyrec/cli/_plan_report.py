@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from spyrec.cli._fitted import table_lines
 from spyrec.cli._stats_report import uncertainty_text
 
 if TYPE_CHECKING:
@@ -44,16 +45,8 @@ def plan_lines(figures: PlanFigures) -> list[str]:
 def _section(title: str, heads: Sequence[str], rows: list[tuple[str, ...]]) -> list[str]:
     if not rows:
         return []
-    table = [tuple(heads), *rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
-    return ["", title, *("  " + _line(row, widths, heads) for row in table)]
-
-
-def _line(row: Iterable[str], widths: Sequence[int], heads: Sequence[str]) -> str:
-    cells = zip(row, widths, heads, strict=True)
-    return "  ".join(
-        cell.rjust(width) if head in _NUMBERS else cell.ljust(width) for cell, width, head in cells
-    ).rstrip()
+    numbers = {place for place, head in enumerate(heads) if head in _NUMBERS}
+    return ["", title, *table_lines([heads, *rows], numbers, "  ")]
 
 
 def _operation(item: PlannedOperation) -> tuple[str, ...]:

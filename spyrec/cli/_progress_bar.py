@@ -27,8 +27,8 @@ _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def is_wanted() -> bool:
-    """Whether stderr is a terminal that can take a line back."""
-    return sys.stderr.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
+    """Whether the terminal can take a line back."""
+    return os.environ.get("TERM", "") not in {"", "dumb"}
 
 
 class ProgressBar:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from spyrec.cli._fitted import table_lines
 
 if TYPE_CHECKING:
     from spyrec.options import RunStats
@@ -14,7 +15,7 @@ _HEADS = (
     "file", "op", "limit", "unit", "cores", "executions", "simulated us", "read", "written", "core reads", "flops",
     "utilisation", "flops/byte", "ridge",
 )  # fmt: skip
-_LEFT_COLUMNS = 4
+_NUMBERS = range(4, len(_HEADS))
 
 
 def stats_to_json(stats: RunStats) -> dict[str, object]:
@@ -45,7 +46,7 @@ def _operation_to_json(operation: OperationStats) -> dict[str, object]:
 
 def stats_lines(stats: RunStats) -> list[str]:
     """Return the table per operation and the totals."""
-    table = _table([_HEADS, *(_row(operation) for operation in stats.ops)])
+    table = table_lines([_HEADS, *(_row(operation) for operation in stats.ops)], _NUMBERS)
     note = f"Bytes are of device memory; times are simulated (profile {stats.profile}), not measured."
     return [*table, "", note, "", *_total_lines(stats)]
 
@@ -72,17 +73,6 @@ def _row(operation: OperationStats) -> tuple[str, ...]:
 
 def _time(simulated_us: float | None) -> str:
     return "-" if simulated_us is None else f"{simulated_us:,.3f}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if column < _LEFT_COLUMNS else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _total_lines(stats: RunStats) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
 
 
@@ -43,7 +44,7 @@ def command(*, measurements: Path, output: Path, name: str | None, force: bool) 
     text = profile_to_json(replace(profile, name=chosen, uncertainty=shares))
     write_file(output, PROFILE, text.encode(), force=force)
     for row in families([case.measurement for case in cases], times):
-        click.echo(
+        say(
             f"{row.family:<16} {row.count:>4}  median {100 * row.median:5.1f} %  RMS {100 * row.rms:5.1f} %  "
             f"rank correlation {row.rank_correlation:.3f}  within a tenth {100 * row.near:3.0f} %"
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import say
 from spyrec.cli._target import resolve_target
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     with console.progress(f"checking {path.name}"):
         verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir, strict, device))
     console.emit(verdict.diagnostics)
-    click.echo(json.dumps(_as_json(path, verdict), indent=2) if as_json else _summary(path, verdict))
+    if as_json:
+        click.echo(json.dumps(_as_json(path, verdict), indent=2))
+    else:
+        say(_summary(path, verdict))
     return 0 if verdict.is_ok else 1
 
 

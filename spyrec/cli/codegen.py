@@ -9,6 +9,7 @@ import click
 
 from spyrec.bundle.dialects import COMPATIBLE, NEWEST, dialect_of
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
 from spyrec.cli._target import resolve_target
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 @click.option(
     "--compat",
     type=click.Choice(COMPATIBLE),
-    help="Write what its writer of that date writes, known mistakes included; without a date the newest one.",
+    metavar="WRITER",
+    help="Write what its writer of that date writes, known mistakes included; without a date the newest one: "
+    + ", ".join(COMPATIBLE)
+    + ".",
 )
 @click.option("--target", metavar="NAME|FILE", help="The device model; by default that of the dialect's date.")
 @click.option("--symbolic-args/--no-symbolic-args", default=None, help="Override the file: symbols, or baked.")
@@ -61,7 +65,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     )
     emitted = _emit(opspecs, output, options, force)
     count = len(emitted.superdscs)
-    click.echo(f"{output}: {count} SuperDSC{'s'[: count != 1]}")
+    say(f"{output}: {count} SuperDSC{'s'[: count != 1]}")
     return 0
 
 

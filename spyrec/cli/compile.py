@@ -12,6 +12,7 @@ import click
 
 from spyrec.bundle.dialects import COMPATIBLE
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
 from spyrec.cli._profile import resolve_profile
 from spyrec.dataclass import dataclass
@@ -43,7 +44,10 @@ _SHOWN_DIFFERENCES = 20
 @click.option(
     "--compat",
     type=click.Choice(COMPATIBLE),
-    help="Write what its writer of that date writes, known mistakes included; without a date the newest one.",
+    metavar="WRITER",
+    help="Write what its writer of that date writes, known mistakes included; without a date the newest one: "
+    + ", ".join(COMPATIBLE)
+    + ".",
 )
 @click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
 @click.option(
@@ -154,7 +158,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     if output is not None:
         with current_console().progress("writing the bundle"):
             bundle.save(output, force=force)
-        click.echo(_summary(bundle, output))
+        say(_summary(bundle, output))
     return 0 if golden is None else _compare(bundle, output, golden, is_updated=update_golden)
 
 
@@ -247,7 +251,7 @@ def _compile_entries(directory: Path, output: Path, options: CompileOptions, *, 
     entries = entries_of(graphs, compiled)
     with current_console().progress("writing the bundles"):
         entries.save(output, force=force)
-    click.echo("\n".join(_summary(bundle, output / name) for name, bundle in entries.bundles.items()))
+    say("\n".join(_summary(bundle, output / name) for name, bundle in entries.bundles.items()))
     return 0
 
 
@@ -259,7 +263,7 @@ def _explain(bundle: Bundle) -> None:
         click.echo("Nothing runs on the device, so there is no plan.")
         return
     for line in plan_lines(bundle.manifest.figures):
-        click.echo(line)
+        say(line)
 
 
 def _summary(bundle: Bundle, output: Path) -> str:
@@ -296,11 +300,11 @@ def _compare(bundle: Bundle, output: Path | None, golden: Path, *, is_updated: b
             bundle.save(written)
         outcome = hold_against_golden(written, golden, is_updated=is_updated)
     if outcome.found is not None and outcome.found.differs:
-        click.echo("\n".join(report_lines(outcome.found, most=_SHOWN_DIFFERENCES)))
+        say("\n".join(report_lines(outcome.found, most=_SHOWN_DIFFERENCES)))
     if outcome.is_written:
-        click.echo(f"{golden}: written, read the change before it is committed")
+        say(f"{golden}: written, read the change before it is committed")
     elif outcome.is_ok:
-        click.echo(f"no differences from {golden}")
+        say(f"no differences from {golden}")
     else:
-        click.echo(f"not the golden bundle {golden}; if this is meant, --update-golden")
+        say(f"not the golden bundle {golden}; if this is meant, --update-golden")
     return 0 if outcome.is_ok else 1

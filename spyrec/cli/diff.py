@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import say
 
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -37,7 +38,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     if as_json:
         click.echo(to_json_text(found, is_stat=stat))
     else:
-        click.echo("\n".join(report_lines(found, is_stat=stat)))
+        say("\n".join(report_lines(found, is_stat=stat)))
     return 1 if found.differs else 0
 
 

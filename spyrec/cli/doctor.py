@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import Console, current_console
+from spyrec.cli._fitted import say
 from spyrec.progress import counted
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def command(*, warm: bool, as_json: bool) -> int:
         record = {"format": console.object_format, "ok": not found.problems, **findings_to_json(found, warmed)}
         click.echo(json.dumps({**record, "diagnostics": [item.to_json() for item in found.problems]}))
     else:
-        click.echo(findings_to_text(found) if warmed is None else warmed_to_text(warmed))
+        say(findings_to_text(found) if warmed is None else warmed_to_text(warmed))
     console.emit(found.problems)
     return 1 if found.problems else 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
 from spyrec.cli._published import EXAMPLES, published_files, published_folder
 
@@ -26,7 +27,7 @@ def command(*, name: str | None, output: Path | None) -> int:
     if name is None:
         width = max(map(len, titles))
         for example, title in titles.items():
-            click.echo(f"{example:{width}}  {title}")
+            say(f"{example:{width}}  {title}")
         return 0
     if name not in titles:
         close = get_close_matches(name[:80], titles, n=3)
@@ -35,7 +36,7 @@ def command(*, name: str | None, output: Path | None) -> int:
     if output is None:
         raise click.UsageError(f"--output is missing: where is {name} copied to?")
     count = _copy(folder / name, output)
-    click.echo(f"{output}: {count} files, begin with {_README}")
+    say(f"{output}: {count} files, begin with {_README}")
     return 0
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spyrec.cli._fitted import say
+
 if TYPE_CHECKING:
     from spyrec.diagnostics.examples import Example
 
@@ -28,7 +30,7 @@ def command(*, code: str | None, as_json: bool) -> int:
         records = [record(item, _example_of(item)) for item in ([found] if found is not None else sorted(CODES))]
         click.echo(json.dumps({"format": "spyrec.explain/1", "codes": records}, indent=2))
     else:
-        click.echo(listing() if found is None else explanation(found, _example_of(found)))
+        say(listing() if found is None else explanation(found, _example_of(found)))
     return 0
 
 

@@ -13,6 +13,7 @@ import click
 
 from spyrec.bundle.manifest_json import ENTRY_NAME
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         rows: list[JsonValue] = [item.to_json() for item in verdicts]
         click.echo(json.dumps(report if draws is None else {**report, "verify": rows}, indent=2))
     else:
-        click.echo("\n".join([_summary(report, output), *map(str, verdicts)]))
+        say("\n".join([_summary(report, output), *map(str, verdicts)]))
     return 0 if all(item.ok for item in verdicts) else 1
 
 
@@ -164,7 +165,7 @@ def _import_entries(
     else:
         state = cast("list[str]", report["state"])
         said = f"{output}: {len(models)} entries, {len(state)} inputs are state of all of them"
-        click.echo("\n".join([said, *(f"{name}: {item}" for name in verdicts for item in verdicts[name])]))
+        say("\n".join([said, *(f"{name}: {item}" for name in verdicts for item in verdicts[name])]))
     return 0 if all(item.ok for items in verdicts.values() for item in items) else 1
 
 
@@ -194,13 +195,13 @@ def _list(problems: Sequence[Problem], as_json: bool) -> int:
         click.echo(json.dumps({"unsupported": rows}, indent=2))
     else:
         for item in found:
-            click.echo(item.message)
+            say(item.message)
             for note in item.notes:
-                click.echo(f"  {note}")
+                say(f"  {note}")
             if item.hint is not None:
-                click.echo(f"  hint: {item.hint}")
+                say(f"  hint: {item.hint}")
         if not found:
-            click.echo("everything is supported")
+            say("everything is supported")
     return 1 if found else 0
 
 

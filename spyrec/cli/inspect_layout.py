@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, located
@@ -139,9 +140,10 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
             return 0
         questions = text.Questions(at, at_address)
         if path is not None and not path.is_dir():
-            click.echo(
-                _of_graph(_Graph(path, tensor, fixed_io_layouts=fixed_io_layouts), questions, picture, as_json=as_json)
+            found = _of_graph(
+                _Graph(path, tensor, fixed_io_layouts=fixed_io_layouts), questions, picture, as_json=as_json
             )
+            click.echo(found) if as_json else say(found)
             return 0
         if shape is not None:
             named = [_of_shape(_Shape(shape, dtype, stride, dim_order))]
@@ -153,7 +155,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         if as_json:
             click.echo(json.dumps(text.to_json(named, questions), indent=2))
             return 0
-        click.echo(text.describe(named[0], questions) if len(named) == 1 else text.table(named, questions))
+        say(text.describe(named[0], questions) if len(named) == 1 else text.table(named, questions))
         return 0
 
 
@@ -177,9 +179,9 @@ def _show_lx(path: Path, picture: _Picture | None, *, as_json: bool) -> None:
         click.echo(json.dumps(_lx_map_text.to_json(maps), indent=2))
         return
     if not maps:
-        click.echo("nothing lies in the scratchpads")
+        say("nothing lies in the scratchpads")
     for number, found in enumerate(maps):
-        click.echo("\n".join([*([""] if number else []), *_lx_map_text.draw_text(found)]))
+        say("\n".join([*([""] if number else []), *_lx_map_text.draw_text(found)]))
 
 
 def _asked(options: Mapping[str, tuple[int, ...] | int | None], path: Path | None) -> tuple[Location, tuple[str, ...]]:

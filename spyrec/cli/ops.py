@@ -7,6 +7,8 @@ from difflib import get_close_matches
 
 import click
 
+from spyrec.cli._fitted import say
+
 
 @click.command(name="ops")
 @click.argument("name", required=False)
@@ -28,7 +30,7 @@ def command(*, name: str | None, as_json: bool) -> int:
     elif name is None:
         width = max(len(item) for item in ops)
         for definition in chosen:
-            click.echo(f"{definition.name:{width}}  {definition.summary}")
+            say(f"{definition.name:{width}}  {definition.summary}")
     else:
-        click.echo(details(chosen[0]))
+        say(details(chosen[0]))
     return 0

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 
 import click
 
+from spyrec.cli._fitted import say
+
 
 @click.command(name="passes")
 @click.argument("name", required=False)
@@ -24,5 +26,5 @@ def command(*, name: str | None, as_json: bool) -> int:
         records = [record(step) for step in (STEPS if name is None else [steps[name]])]
         click.echo(json.dumps({"format": "spyrec.passes/1", "passes": records}, indent=2))
     else:
-        click.echo(listing() if name is None else details(steps[name]))
+        say(listing() if name is None else details(steps[name]))
     return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import Console, current_console
+from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, listed
@@ -266,4 +267,7 @@ def _without_padding(bundle: Bundle, drawn: dict[str, HostArray]) -> dict[str, H
 def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:
     from spyrec.cli._run_report import result_to_json, result_to_text
 
-    click.echo(json.dumps(result_to_json(result)) if as_json else result_to_text(result, with_stats=with_stats))
+    if as_json:
+        click.echo(json.dumps(result_to_json(result)))
+    else:
+        say(result_to_text(result, with_stats=with_stats))

@@ -9,6 +9,7 @@ from typing import cast
 
 import click
 
+from spyrec.cli._fitted import say
 from spyrec.cli._published import SCHEMA_SUFFIX, SCHEMAS, published_folder
 
 
@@ -23,7 +24,7 @@ def command(*, name: str | None) -> int:
     if name is None:
         width = max(map(len, files))
         for schema, path in files.items():
-            click.echo(f"{schema:{width}}  {_title(path)}")
+            say(f"{schema:{width}}  {_title(path)}")
         return 0
     if name not in files:
         close = get_close_matches(name[:80], files, n=1)

@@ -80,7 +80,8 @@ def _facet_line(facet: Facet) -> str:
 
 
 def _option_lines(option: PassOption) -> list[str]:
-    return [f"    {option.name} ({option.values}; {option.default})", *_wrapped(option.summary, "      ")]
+    values = option.values.replace("|", " | ")
+    return [f"    {option.name} ({values}; {option.default})", *_wrapped(option.summary, "      ")]
 
 
 def _wrapped(text: str, indent: str = "  ") -> list[str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import re
+import select
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
+import termios
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -96,6 +102,93 @@ def test_other_shells_take_the_script(shell: str, check: list[str], tmp_path: Pa
     file = tmp_path / "script"
     file.write_text(text, encoding="utf-8")
     subprocess.run([shell, *check, str(file)], check=True)
+
+
+TYPED = [
+    ("spyrec compl\tz\t", "completion zsh"),
+    ("spyrec compile --lx-pl\tbest\t", "compile --lx-planner best-fit"),
+    ("spyrec compile gra\t", "compile graph.json"),
+    ("spyrec explain SPY021\t3\t", "explain SPY0213"),
+    ("spyrec run --nume\tie\t", "run --numerics ieee"),
+]
+"""Keys -> the words that ``spyrec`` is called with."""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not there")
+@pytest.mark.parametrize(("keys", "words"), TYPED)
+def test_zsh_completes_what_is_typed(keys: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "_spyrec").write_text(script("zsh", list(VERBS.values())), encoding="utf-8")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "graph.json").touch()
+    begin = [
+        "PS1='' PS2='' RPS1=''",
+        f"fpath=({shlex.quote(str(tmp_path))} $fpath)",
+        f"autoload -Uz compinit && compinit -u -d {shlex.quote(str(tmp_path / 'dump'))}",
+        'spyrec() { print -r -- "called:" $* }',
+        "print re''ady",
+    ]
+    process = Typed(["zsh", "-f", "-i"], work)
+    process.type("\n".join(begin) + "\n")
+    process.until("ready")
+    process.type(f"{keys}\n")
+    assert process.until("called: ").strip() == words
+    process.end()
+
+
+class Typed:
+    """A shell on a terminal of its own."""
+
+    def __init__(self, command: list[str], directory: Path) -> None:
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        environment = {**os.environ, "TERM": "dumb"}
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=directory, env=environment, start_new_session=True
+        )
+        os.close(theirs)
+
+    def type(self, keys: str) -> None:
+        os.write(self.ours, keys.encode())
+
+    def until(self, mark: str) -> str:
+        """Read up to a whole line that begins with the mark; return what stands behind it."""
+        found, deadline = "", time.monotonic() + 60
+        while time.monotonic() < deadline:
+            ready, _, _ = select.select([self.ours], [], [], 1)
+            found += os.read(self.ours, 1 << 16).decode() if ready else ""
+            line = re.search(rf"^{mark}(.*)\r\n", found, re.MULTILINE)
+            if line is not None:
+                return line[1]
+        raise AssertionError(f"{mark} did not come: {found}")
+
+    def end(self) -> None:
+        self.type("exit\n")
+        self.process.wait(60)
+        os.close(self.ours)
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not there")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("spyrec compl", ["completion"]),
+        ("spyrec completion ", ["bash", "fish", "zsh"]),
+        ("spyrec compile --lx-pl", ["--lx-planner"]),
+        ("spyrec compile --lx-planner ", ["best-fit", "cpsat", "none", "omnimalloc"]),
+        ("spyrec compile gra", ["graph.json"]),
+        ("spyrec explain SPY0213", ["SPY0213"]),
+        ("spyrec run --numerics ie", ["ieee"]),
+    ],
+)
+def test_fish_offers_what_could_be_typed(typed: str, offered: list[str], tmp_path: Path) -> None:
+    (tmp_path / "spyrec.fish").write_text(script("fish", list(VERBS.values())), encoding="utf-8")
+    (tmp_path / "graph.json").touch()
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", "source spyrec.fish; complete -C $argv[1]", typed],
+        cwd=tmp_path, capture_output=True, text=True, check=True, env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert sorted(line.partition("\t")[0] for line in done.stdout.splitlines()) == offered
 
 
 def test_the_verb_prints_the_script(capsys: pytest.CaptureFixture[str]) -> None:

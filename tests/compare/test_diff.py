@@ -149,6 +149,7 @@ def test_a_program_is_parsed_once_for_each_side(pair: tuple[Path, Path], monkeyp
     left, right = pair
     text = (right / "bundle.mlir").read_text()
     (right / "bundle.mlir").write_text(f"// other bytes\n{text}")
+    (left / "bundle.mlir").write_text(f"// nobody else's bytes\n{text}")
     path = right / "sdsc_0.json"
     path.write_text(path.read_text().replace('"32"', '"31"'))
     parsed: list[bytes] = []
