@@ -232,9 +232,13 @@ def main(arguments: Sequence[str]) -> int:
         for number, content in enumerate(target.begin()):
             (folder / f"begin-{number}").write_bytes(content)
             outcome(target, content)
+
+    def read(data: bytes) -> None:
+        outcome(target, data)
+
     limits = [f"-max_len={MOST_INPUT_BYTES}", f"-timeout={_SECONDS_OF_ONE}", f"-rss_limit_mb={_MEGABYTES}"]
     run = [f"-max_total_time={rest[0] if rest else 60}", "-print_final_stats=1", f"-artifact_prefix={folder}-"]
-    atheris.Setup([sys.argv[0], *limits, *run, str(folder)], lambda data: outcome(target, data) and None)
+    atheris.Setup([sys.argv[0], *limits, *run, str(folder)], read)
     atheris.Fuzz()
     return 0
 

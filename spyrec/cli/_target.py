@@ -15,6 +15,8 @@ _FLAGS = ("limits_symbolic_arguments", "has_windows")
 _NO_NUMBERS = frozenset({"lx_reserved_fraction", *_FLAGS})
 _FORMAT = "spyrec.target/1"
 _LONGEST_BYTES = 1 << 20
+_LARGEST_FIGURE = 1 << 48
+"""256 TiB: addresses and sums of sizes are numbers of 64 bits."""
 
 
 def resolve_target(name_or_file: str) -> Target:
@@ -70,6 +72,8 @@ def _read(path: Path) -> Target:
 def _figure(key: str, value: object, place: Location) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
         raise _wrong(place.child(key), f"{key} is {value!r}, it must be a positive integer")
+    if value > _LARGEST_FIGURE:
+        raise _wrong(place.child(key), f"{key} is {value}, it must be at most {_LARGEST_FIGURE}")
     return value
 
 

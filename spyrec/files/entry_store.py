@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from spyrec.files.private_directory import is_ours_to_trust
+from spyrec.files.reading import read_up_to
 from spyrec.files.unfinished import unfinished_file
 
 _MARK = b"spyrec.entry/1\n"
@@ -44,7 +45,7 @@ class EntryStore:
                 found = os.fstat(handle)
                 if not stat.S_ISREG(found.st_mode) or found.st_size > self._most_bytes:
                     return None
-                content = _checked(stream.read(self._most_bytes + 1), key)
+                content = _checked(read_up_to(stream, self._most_bytes), key)
                 if content is not None:
                     with suppress(OSError):  # somebody else's entry is used, and stays as old as it is
                         os.utime(handle)

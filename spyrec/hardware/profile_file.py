@@ -37,8 +37,8 @@ _FLAT = (
     "vector_bytes_per_us", "restickify_bytes_per_us", "outer_reduction_bytes_per_us",
 )  # fmt: skip
 _FIXED = frozenset({"streams.most_pieces", "matmul.six_sticks", "reduction.share_by_cores"})
-_RATES = ("_per_us", "half_share", "reduction.floor", "reduction.decay_rows")
-"""Ends of the names of figures that something is divided by."""
+_LEAST = {"_per_us": 1.0, "half_share": 1e-3, "reduction.floor": 1e-3, "reduction.decay_rows": 1e-3}
+"""Ends of the names of figures that something is divided by, and their least: times are counted in 64 bits."""
 
 _KEYS = ("format", "name", "source", "figures", "uncertainty")
 _MOST_BYTES = 1 << 20
@@ -124,9 +124,9 @@ def _numbers(
         most = limits.get(key, _LARGEST_FIGURE)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise _wrong(place.child(key), f"{key} is {value!r}, it must be a number")
-        if not 0 <= value <= most or (value <= 0 and key.endswith(_RATES)):
-            least = "above 0" if key.endswith(_RATES) else "at least 0"
-            raise _wrong(place.child(key), f"{key} is {value!r}, it must be {least} and at most {most:g}")
+        least = next((least for end, least in _LEAST.items() if key.endswith(end)), 0.0)
+        if not least <= value <= most:
+            raise _wrong(place.child(key), f"{key} is {value!r}, it must be at least {least:g} and at most {most:g}")
         found[key] = float(value)
     return found
 

@@ -73,6 +73,10 @@ class GraphRewriter:
         return number
 
 
+MOST_CONSTANT_ELEMENTS = 1 << 28
+"""Elements of a constant that a rewrite makes: they take memory here, and lie in the bundle."""
+
+
 class NodeBuilder:
     """Emits the nodes that replace ``node``."""
 
@@ -104,6 +108,12 @@ class NodeBuilder:
         if found is None or found.array is None or found.array.ndim or found.array.dtype.kind != "f":
             return None
         return float(found.array)
+
+    def require_holdable(self, what: str, element_count: int) -> None:
+        """Refuse a constant that the bundle would have to hold with too many numbers.  Errors: SPY0443."""
+        if element_count > MOST_CONSTANT_ELEMENTS:
+            fact = f"{what} has {element_count} elements, the limit is {MOST_CONSTANT_ELEMENTS}"
+            raise refuse("SPY0443", fact, location_of(self.node.origin))
 
     def constant(self, stem: str, values: np.ndarray, dtype: DType) -> str:
         """Return a constant tensor."""

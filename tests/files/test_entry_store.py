@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 from hashlib import sha256
 from pathlib import Path
 
@@ -35,6 +36,17 @@ def test_what_is_kept_is_found_under_its_key_alone(tmp_path: Path) -> None:
     assert store.find(_key("b")) is None
     assert folder.stat().st_mode & 0o777 == 0o700
     assert [item.name for item in folder.iterdir()] == [f"{_key('a')}.entry"]
+
+
+def test_an_entry_takes_its_own_bytes_and_not_the_most_of_the_store(tmp_path: Path) -> None:
+    store = EntryStore(tmp_path / "store", 1 << 30)
+    store.keep(_key("a"), b"content")
+    tracemalloc.start()
+    try:
+        assert store.find(_key("a")) == b"content"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("place", [0, 20, 50, HEAD_BYTES, -1])

@@ -125,9 +125,9 @@ SCHEDULING: dict[str, Code] = {
         hint="make the tensors smaller, or split the operation",
     ),
     "SPY0443": Code(
-        "causal mask too large",
-        "is_causal makes a mask of one number per query and key, a constant of the bundle of at most 2**28 numbers.",
-        hint="split the queries into parts, or give the mask as an input",
+        "mask of the compiler too large",
+        "is_causal, tril and triu make a mask that is a constant of the bundle, of at most 2**28 numbers.",
+        hint="split the operation into parts, or give the mask as an input",
     ),
     # 0444 to 0446: rules of the compiler's own plans of scratchpads; a violation ends as SPY9901
     "SPY0444": Code(

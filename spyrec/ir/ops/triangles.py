@@ -40,8 +40,12 @@ class TriangleAttributes:
 
 def is_kept(op: str, shape: Shape, attributes: TriangleAttributes) -> npt.NDArray[np.bool_]:
     """Return which elements of a matrix ``tril`` or ``triu`` keeps, for a tensor of this shape."""
-    distance = np.arange(shape[-1]) - np.arange(shape[-2])[:, None]
-    return distance <= attributes.diagonal if op == "tril" else distance >= attributes.diagonal
+    rows, columns = shape[-2:]
+    if not rows or not columns:
+        return np.zeros((rows, columns), np.bool_)
+    diagonal = min(max(attributes.diagonal, -rows), columns)  # beyond either corner all are alike
+    column, limit = np.arange(columns), np.arange(rows)[:, None] + diagonal
+    return column <= limit if op == "tril" else column >= limit
 
 
 def _infer(operands: OperandTypes, _: TriangleAttributes) -> tuple[TensorType, ...]:

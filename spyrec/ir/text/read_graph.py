@@ -163,11 +163,21 @@ class GraphReader:
         elif cursor.accept("mask"):
             dim = self._known_dim()
             cursor.expect("=")
-            self._masks[dim] = self._known()
+            token = cursor.peek()
+            name = self._known()
+            self._masks[dim] = name
+            self._check_mask(dim, self._values[name], token)
         elif cursor.is_name():
             self._node()
         else:
             raise cursor.expected('a statement or "return"')
+
+    def _check_mask(self, dim: str, mask: Value, token: Token) -> None:
+        """Refuse a mask that does not say of each index of its dim whether a run has it.  Errors: SPY0181."""
+        extent = self._dims[dim]
+        wanted = TensorType((extent if isinstance(extent, int) else extent.largest,), DType.BOOL)
+        if mask.type != wanted:
+            raise self._cursor.refuse(f'the mask of dim "{dim}" is a {mask.type}, not a {wanted}', token, BROKEN)
 
     # --- names ---
 

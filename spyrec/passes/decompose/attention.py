@@ -8,18 +8,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import refuse
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import DimAttributes
-from spyrec.ir.graph import Operand, location_of
+from spyrec.ir.graph import Operand
 from spyrec.ir.ops.attention import AttentionAttributes
 from spyrec.ir.ops.binary import AlphaAttributes, DivAttributes
 from spyrec.ir.ops.reduction import FoldAttributes, ReductionAttributes
 from spyrec.ir.ops.views import ExpandAttributes, ReshapeAttributes, TransposeAttributes
 from spyrec.passes.builder import NodeBuilder
-
-MOST_MASK_ELEMENTS = 1 << 28
-"""Numbers of a causal mask, which is a constant of the bundle: 16384 x 16384 take 1 GiB of its file."""
 
 Rewrite = Callable[[NodeBuilder], str]
 
@@ -66,7 +62,7 @@ def _scaled(builder: NodeBuilder, query: Operand, key: Operand, scale: float) ->
 def _masked(builder: NodeBuilder, scores: str, mask: Operand, attributes: AttentionAttributes) -> str:
     shape, dtype = builder.type_of(scores).shape, builder.type_of(scores).dtype
     if attributes.is_causal:
-        _require_mask_size(builder, shape[-2], shape[-1])
+        builder.require_holdable(f"the causal mask of {shape[-2]} x {shape[-1]}", shape[-2] * shape[-1])
         bias = builder.constant("causal_bias", _causal_bias(shape[-2], shape[-1]), dtype)
         return builder.emit("add", scores, bias, attributes=AlphaAttributes())
     if mask is None:
@@ -74,13 +70,6 @@ def _masked(builder: NodeBuilder, scores: str, mask: Operand, attributes: Attent
     if builder.type_of(mask).dtype is DType.BOOL:
         return builder.emit("where", mask, scores, builder.number(-math.inf, dtype))
     return builder.emit("add", scores, mask, attributes=AlphaAttributes())
-
-
-def _require_mask_size(builder: NodeBuilder, rows: int, columns: int) -> None:
-    """Refuse a causal mask that the bundle would have to hold with too many numbers.  Errors: SPY0443."""
-    if rows * columns > MOST_MASK_ELEMENTS:
-        fact = f"the causal mask of {rows} x {columns} has {rows * columns} elements, the limit is {MOST_MASK_ELEMENTS}"
-        raise refuse("SPY0443", fact, location_of(builder.node.origin))
 
 
 def _causal_bias(rows: int, columns: int) -> npt.NDArray[np.float64]:

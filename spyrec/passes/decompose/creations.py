@@ -29,11 +29,13 @@ def _uniform(builder: NodeBuilder) -> str:
 
 
 def _triangle(builder: NodeBuilder) -> str:
-    """``tril(x) --> where(constant, x, 0)``: a product with 0 would keep NaN and infinities."""
+    """``tril(x) --> where(constant, x, 0)``: a product with 0 would keep NaN and infinities.  Errors: SPY0443."""
     (operand,) = builder.node.inputs
     attributes = builder.node.attributes
     assert isinstance(attributes, TriangleAttributes)
     found = builder.type_of(operand)
+    rows, columns = found.shape[-2:]
+    builder.require_holdable(f"the mask of {builder.node.op} of {rows} x {columns}", rows * columns)
     kept = builder.constant(builder.node.name, is_kept(builder.node.op, found.shape, attributes), DType.BOOL)
     return builder.emit("where", kept, operand, builder.number(0.0, found.dtype))
 

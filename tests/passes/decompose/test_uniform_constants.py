@@ -19,6 +19,7 @@ from spyrec import CompileOptions, RunOptions
 from spyrec.bundle.manifest import Role
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.array_memory import PIECE_BYTES, digest, is_uniform, per_number, per_stored_number, pieces
+from spyrec.ir.ops.triangles import TriangleAttributes, is_kept
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, only_diagnostic, random_arrays, tensor
 from tests.support.planned_runs import small_target
@@ -172,6 +173,26 @@ def test_a_causal_mask_beyond_its_limit_is_refused(extents: tuple[int, int]) -> 
     assert found.code == ("SPY0441" if rows * columns >= 1 << 63 else "SPY0443")
     assert found.location is not None
     assert found.location.pointer == "/nodes/0"
+
+
+@pytest.mark.parametrize("op", ["tril", "triu"])
+def test_the_mask_of_a_triangle_beyond_its_limit_is_refused_before_it_is_made(op: str) -> None:
+    extent = (1 << 28) + 1
+    with _little_memory(), pytest.raises(SpyrecError) as caught:
+        spyrec.compile(graph_data([tensor("x", 1, extent)], [node("y", op, "x")], ["y"]))
+    found = only_diagnostic(caught.value)
+    assert found.code == "SPY0443"
+    assert found.location is not None
+    assert found.location.pointer == "/nodes/0"
+
+
+@pytest.mark.parametrize("diagonal", [-(2**63), -4, -3, -1, 0, 2, 4, 5, 2**63 - 1])
+@pytest.mark.parametrize("shape", [(3, 4), (4, 3), (1, 1), (0, 3), (3, 0)])
+def test_triangles_are_those_of_numpy(shape: tuple[int, int], diagonal: int) -> None:
+    ones = np.ones(shape, np.bool_)
+    near = min(max(diagonal, -10), 10)  # NumPy's own index would overflow
+    np.testing.assert_array_equal(is_kept("tril", shape, TriangleAttributes(diagonal)), np.tril(ones, near))
+    np.testing.assert_array_equal(is_kept("triu", shape, TriangleAttributes(diagonal)), np.triu(ones, near))
 
 
 @st.composite

@@ -91,6 +91,32 @@ def exchange(data: Json, others: Json, generator: Random) -> None:
             holder[int(key)] = _copy(new)
 
 
+def transplant(data: Json, others: Json, generator: Random) -> None:
+    """Put one to three values where others of the same key, or in lists of the same type, stand: the form stays right.
+
+    What is hurt is what values say of each other, which is what rules behind the form are about.
+    """
+    sources = members(others)
+    for _ in range(generator.choice((1, 1, 2, 3))):
+        places = members(data)
+        if not places or not sources:
+            return
+        holder, key = generator.choice(places)
+        old = _member(holder, key)
+        alike = [
+            _member(other, name)
+            for other, name in generator.sample(sources, k=min(200, len(sources)))
+            if (name == key if isinstance(key, str) else isinstance(name, int))
+            and type(_member(other, name)) is type(old)
+        ]
+        is_number = isinstance(old, int | float) and generator.random() < 0.3
+        new = _near(old, generator) if is_number else generator.choice(alike or [old])
+        if isinstance(holder, dict):
+            holder[str(key)] = _copy(new)
+        elif isinstance(holder, list):
+            holder[int(key)] = _copy(new)
+
+
 def _member(holder: Json, key: str | int) -> Json:
     if isinstance(holder, dict):
         return holder[str(key)]
@@ -117,17 +143,17 @@ def _near(old: Json, generator: Random) -> Json:
 
 def damaged_json(text: bytes, others: Sequence[bytes], generator: Random) -> bytes:
     """Return a JSON text with values changed, or one that is hurt as a text."""
-    kind = generator.randrange(10)
+    kind = generator.randrange(14)
     if kind == 0:
         return damaged_bytes(text, others, generator)
     if kind == 1:
         return _hurt_json(text.decode("utf-8", "replace"), generator).encode("utf-8", "surrogatepass")
     data: Json = json.loads(text)
-    if kind < 5:
+    if kind < 4:
         damage(data, generator)
     else:
-        other: Json = json.loads(generator.choice(others)) if generator.random() < 0.3 else data
-        exchange(data, _copy(other), generator)
+        other: Json = json.loads(generator.choice(others)) if generator.random() < 0.4 else data
+        (exchange if kind < 7 else transplant)(data, _copy(other), generator)
     return json.dumps(data, ensure_ascii=generator.random() < 0.9).encode("utf-8", "surrogatepass")
 
 
