@@ -111,10 +111,11 @@ class _OldDirectory:
         """Give a file of the old directory its place in the new one too, if it is what would be written there.
 
         Whether it was: it has these bytes, the permissions and the owner of new files, and no other place, through
-        which the new directory would change with another one.  The manifest is always a new file: its time is that of
-        the bundle.
+        which the new directory would change with another one.  Manifests and the list of entries are always new files:
+        their time is that of the bundle.
         """
-        if not self._has_links or self._form is None or name == MANIFEST_FILE or not self._is_inside(name):
+        is_manifest = name.rpartition("/")[2] in (MANIFEST_FILE, ENTRIES_FILE)
+        if not self._has_links or self._form is None or is_manifest or not self._is_inside(name):
             return False
         old = f"{self._root}/{name}"
         try:

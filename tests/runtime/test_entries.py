@@ -128,6 +128,26 @@ def test_equal_constants_are_brought_and_stored_once(entries: BundleEntries, tmp
         assert path.is_dir() or path.read_bytes() == (again / path.relative_to(tmp_path / "B")).read_bytes()
 
 
+def test_entries_that_replace_the_same_keep_all_files_but_what_tells_their_time(
+    sums: BundleEntries, tmp_path: Path
+) -> None:
+    def numbers() -> dict[str, int]:
+        files = [path for path in (tmp_path / "B").rglob("*") if path.is_file()]
+        return {path.relative_to(tmp_path / "B").as_posix(): path.stat().st_ino for path in files}
+
+    sums.save(tmp_path / "B")
+    sums.save(tmp_path / "fresh")
+    before = numbers()
+    sums.save(tmp_path / "B", force=True)
+    after = numbers()
+    new = {name for name, number in after.items() if number != before[name]}
+    assert {name for name in new if name.endswith(".json") and "sdsc" not in name} >= {
+        "entries.json", "step/manifest.json", "other/manifest.json", "read/manifest.json"
+    }  # fmt: skip
+    assert len(new) < len(after) / 2
+    assert all((tmp_path / "B" / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes() for name in after)
+
+
 def test_state_that_is_made_beside_its_memory_is_what_every_entry_finds(sums: BundleEntries) -> None:
     state = drawn(4, 64)
     wanted = state.astype(np.float64)
