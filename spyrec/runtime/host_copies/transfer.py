@@ -28,6 +28,7 @@ from spyrec.runtime.host_copies.copy_plan import (
     Walk,
     kernel_words,
     plan_of,
+    tiles_of_a_row,
     writes_every_element,
 )
 from spyrec.runtime.host_copies.result_memory import ResultMemory
@@ -41,6 +42,12 @@ _THREADS = Threads(os.cpu_count() or 1)
 
 _SMALL_ELEMENTS = 1 << 19
 """Elements below which a copy finds its memory in the caches, and goes row by row, without asking for any."""
+
+_FEW_TILES = 16
+"""Sticks of a row up to which larger ones do too: as many streams as the processor follows by itself."""
+
+_ALIASED_BYTES = 4096
+"""What is written a multiple of this apart shares few lines of the first cache: such rows are copied in tiles."""
 
 _ROWS_AT_A_TIME, _TILES_AHEAD = 8, 2
 """Of larger ones: as many streams of the host's as its caches fetch ahead of the reads.
@@ -241,10 +248,13 @@ def _least_elements(span: tuple[int, int]) -> float:
 
 
 def _walk(plan: CopyPlan) -> Walk:
-    if plan.elements < _SMALL_ELEMENTS:
+    if plan.elements * PATTERN_BYTES >= last_cache_bytes() // _STREAMED_PART:
+        return Walk(FETCHED | STREAMED, _ROWS_AT_A_TIME, _TILES_AHEAD)
+    tiles, apart_bytes = tiles_of_a_row(plan.groups[0][0])
+    goes_by_rows = plan.elements < _SMALL_ELEMENTS or tiles <= _FEW_TILES
+    if goes_by_rows and (tiles == 1 or apart_bytes % _ALIASED_BYTES):
         return Walk()
-    is_streamed = plan.elements * PATTERN_BYTES >= last_cache_bytes() // _STREAMED_PART
-    return Walk(FETCHED | STREAMED if is_streamed else FETCHED, _ROWS_AT_A_TIME, _TILES_AHEAD)
+    return Walk(FETCHED, _ROWS_AT_A_TIME, _TILES_AHEAD)
 
 
 def _wrong_direction(info: DataConversionInfo, direction: Direction) -> SpyrecError:
