@@ -2,9 +2,10 @@
 
 One thread's processor time, the least of many rounds while others used the machine (Zen 4, h2d and d2h of copyto):
 with AVX-512 large ones 1.1 to 1.3 and 0.8 to 0.9, ``batch`` 1.2 and 1.5, ``ragged`` 0.83 and 0.86, ``small`` 0.79 and
-0.86; with AVX2 forced the same but ``small``, 0.69 and 0.71.  Of that one its kernel takes what a copy does with
-AVX-512 (10 us, hot; 1.3 of it with AVX2, where a stick takes 30 instructions and not 13), and 2 us of Python come on
-top, 3 to 4 where a copy of 400 KB has just displaced what Python reads from the second cache.
+0.84; with AVX2 forced the same but ``small``, 0.72 and 0.71.  What bounds that one: its 400 KB lie in the second cache,
+where a copy of bytes takes 10 us.  The kernel takes 0.5 us more with AVX-512, where a stick is 22 instructions and a
+copy of it 8, and 2 us more with AVX2, where they are 42 and 12; the call around it 1.8 us of Python, 2.5 to 3 where
+a copy has just displaced what Python reads.
 
 Device memory begins as the emulated device's does, results as those of runs do.  ``d2h`` writes into memory that is at
 hand, as ``copyto`` does; ``d2h_new`` also asks for a new array, whose pages the system has to clear first.

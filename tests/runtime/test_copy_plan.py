@@ -20,7 +20,13 @@ from spyrec.layout.device_layout import DeviceLayout
 from spyrec.runtime.host_copies import copy_plan
 from spyrec.runtime.host_copies.conversion import converter
 from spyrec.runtime.host_copies.copy_kernels import SIXTEEN_BIT_KERNELS
-from spyrec.runtime.host_copies.copy_plan import Walk, kernel_words, plan_of, writes_every_element
+from spyrec.runtime.host_copies.copy_plan import (
+    Walk,
+    kernel_words,
+    plan_of,
+    tiles_of_a_row,
+    writes_every_element,
+)
 from spyrec.runtime.host_copies.stick_conversion import FETCHED, STREAMED, WORDS_BEFORE_LOOPS
 from spyrec.runtime.host_copies.transfer import copy_into_host, copy_to_device
 from spyrec.runtime.threads import Threads
@@ -212,6 +218,23 @@ def test_every_walk_of_a_kernel_writes_what_numpy_does(
             kernel = SIXTEEN_BIT_KERNELS[formats]
             kernel(words.places[0], words.counts[-1], source.ctypes.data, written.ctypes.data)
             np.testing.assert_array_equal(written, want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "way", "found"),
+    [
+        ((200, 1000), "h2d", (15, 25_600)),
+        ((200, 1000), "d2h", (15, 128)),
+        ((64, 1024), "h2d", (16, 8192)),
+        ((7, 64), "h2d", (1, 0)),
+        ((100,), "h2d", (1, 0)),
+    ],
+)
+def test_rows_have_so_many_sticks_so_far_apart(
+    shape: tuple[int, ...], way: Literal["h2d", "d2h"], found: tuple[int, int]
+) -> None:
+    plan = plan_of(DeviceLayout.default(shape, "float16").dci(way).nests)
+    assert tiles_of_a_row(plan.groups[0][0]) == found
 
 
 def alone_at_every_lane(shape: tuple[int, int]) -> npt.NDArray[np.uint16]:

@@ -144,8 +144,20 @@ def _loops(part: CopyNest) -> list[_Loop]:
     return list(zip(part.sizes, part.source_strides, part.destination_strides, strict=True))
 
 
+def tiles_of_a_row(part: CopyNest) -> tuple[int, int]:
+    """Return how many sticks of a row a part copies, and how many bytes they are written apart."""
+    loops = _padded(_loops(part))
+    size, _, step = loops[2]
+    return size, step * PATTERN_BYTES
+
+
+def _padded(loops: Sequence[_Loop]) -> list[_Loop]:
+    """Return three loops or more, from the third on as they walk host memory most closely."""
+    found = [*loops, *[(1, 0, 0)] * (INNER_LOOPS - len(loops))]
+    return found[:2] + sorted(found[2:], key=lambda loop: min(abs(loop[1]), abs(loop[2])))
+
+
 def _part_words(part: CopyNest, end: CopyNest | None, walk: Walk) -> list[int]:
-    """Return a part's words: three loops or more, from the third on as they walk host memory most closely."""
     loops = _loops(part)
     starts = [part.source_offset * PATTERN_BYTES, part.destination_offset * PATTERN_BYTES]
     rest = loops[0][0] % STICK_LANES
@@ -154,8 +166,7 @@ def _part_words(part: CopyNest, end: CopyNest | None, walk: Walk) -> list[int]:
         loops = [loops[0], *_tile_loops(part, end), *_loops(end)[1:]]
         rest = end.sizes[0]
         beyond = [end.source_offset * PATTERN_BYTES - starts[0], end.destination_offset * PATTERN_BYTES - starts[1]]
-    loops += [(1, 0, 0)] * (INNER_LOOPS - len(loops))
-    loops[2:] = sorted(loops[2:], key=lambda loop: min(abs(loop[1]), abs(loop[2])))
+    loops = _padded(loops)
     if walk.rows is None and end is None:
         loops[1:3] = loops[2], loops[1]
     at_a_time = walk.rows or loops[1][0]

@@ -28,6 +28,7 @@ from spyrec.runtime.host_copies.copy_plan import (
     Walk,
     kernel_words,
     plan_of,
+    tiles_of_a_row,
     writes_every_element,
 )
 from spyrec.runtime.host_copies.result_memory import ResultMemory
@@ -41,6 +42,12 @@ _THREADS = Threads(os.cpu_count() or 1)
 
 _SMALL_ELEMENTS = 1 << 19
 """Elements below which a copy finds its memory in the caches, and goes row by row, without asking for any."""
+
+_FEW_TILES = 16
+"""Sticks of a row up to which larger ones do too: as many streams as the processor follows by itself."""
+
+_ALIASED_BYTES = 4096
+"""What is written a multiple of this apart shares few lines of the first cache: such rows are copied in tiles."""
 
 _ROWS_AT_A_TIME, _TILES_AHEAD = 8, 2
 """Of larger ones: as many streams of the host's as its caches fetch ahead of the reads.
@@ -70,8 +77,9 @@ def copy_to_device(
     Errors: SPY0315 no such conversion, or an array of another dtype or shape; SPY0317 the table leaves one of the
     buffers; SPY0318 an integer does not fit its device format. Nothing is written then.
     """
-    known = _known_of(info, stored_as)
-    if known.direction is not Direction.HOST_TO_DEVICE:
+    found = _AT_HAND.get((id(info), id(stored_as)))
+    known = found[1] if found is not None and found[0] is info else _newly_known(info, stored_as)
+    if not known.is_to_device:
         raise _wrong_direction(info, Direction.HOST_TO_DEVICE)
     if host.dtype not in known.host_carriers:
         raise _wrong_carrier(host, known, info)
@@ -80,7 +88,12 @@ def copy_to_device(
         raise refuse("SPY0315", fact)
     if host.size < known.least_host_elements or memory.size < known.least_device_bytes:
         raise _outside(known, host, memory)
-    _execute(known, host if host.flags.c_contiguous else np.ascontiguousarray(host), memory, memory)
+    source = host if host.flags.c_contiguous else np.ascontiguousarray(host)
+    assert memory.flags.c_contiguous, _STRIDED
+    if known.at_once is None:
+        _execute(known, source, memory)
+    else:
+        known.at_once(address_of(source), address_of(memory))
 
 
 def copy_to_host(
@@ -127,14 +140,19 @@ def copy_into_host(
 
     ``storage`` is one-dimensional and contiguous. Errors as ``copy_to_host``.
     """
-    known = _known_of(info, stored_as)
-    if known.direction is not Direction.DEVICE_TO_HOST:
+    found = _AT_HAND.get((id(info), id(stored_as)))
+    known = found[1] if found is not None and found[0] is info else _newly_known(info, stored_as)
+    if known.is_to_device:
         raise _wrong_direction(info, Direction.DEVICE_TO_HOST)
     if storage.dtype not in known.host_carriers:
         raise _wrong_carrier(storage, known, info)
     if storage.size < known.least_host_elements or memory.size < known.least_device_bytes:
         raise _outside(known, storage, memory)
-    _execute(known, memory, storage, memory)
+    assert memory.flags.c_contiguous, _STRIDED
+    if known.at_once is None:
+        _execute(known, memory, storage)
+    else:
+        known.at_once(address_of(memory), address_of(storage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +164,7 @@ class _KnownCopy:
     it, between two addresses, where that is not worth a second thread.
     """
 
-    direction: Direction
+    is_to_device: bool
     elements: int
     host_carriers: tuple[np.dtype[np.generic], ...]
     least_host_elements: float
@@ -177,22 +195,24 @@ class _CopyKernel:
         self.function(self.words.places[first], counts[last] - counts[first], *places)
 
 
+_STRIDED = "a copy out of strided device memory would be lost"
+
 _MOST_AT_HAND = 1024
 
 _AT_HAND: dict[tuple[int, int], tuple[DataConversionInfo, _KnownCopy]] = {}
-"""What is known of the tables used last, by the identities of table and format: a bundle's are the same each time."""
+"""What is known of the tables used last, by the identities of table and format: a bundle's are the same each time.
+
+Copies look here themselves.  Each call of Python's on their way costs a small one half a microsecond, for what a copy
+reads and writes has just displaced what such a call reads.
+"""
 
 
-def _known_of(info: DataConversionInfo, stored_as: DeviceFormat | None) -> _KnownCopy:
-    """Return what is known of a copy, of a table that was used before without a look at what it says."""
-    key = id(info), id(stored_as)
-    found = _AT_HAND.get(key)
-    if found is not None and found[0] is info:
-        return found[1]
+def _newly_known(info: DataConversionInfo, stored_as: DeviceFormat | None) -> _KnownCopy:
+    """Return what is known of a copy, and keep it at hand."""
     known = _known(info, stored_as)
     for oldest in list(_AT_HAND)[: max(0, len(_AT_HAND) + 1 - _MOST_AT_HAND)]:  # other threads may do the same
         _AT_HAND.pop(oldest, None)
-    _AT_HAND[key] = info, known
+    _AT_HAND[id(info), id(stored_as)] = info, known
     return known
 
 
@@ -208,7 +228,7 @@ def _known(info: DataConversionInfo, stored_as: DeviceFormat | None) -> _KnownCo
     source, destination = _least_elements(plan.source_span), _least_elements(plan.destination_span)
     host, device = (source, destination) if is_to_device else (destination, source)
     return _KnownCopy(
-        info.direction,
+        is_to_device,
         math.prod(info.host_shape),
         host_carriers(info.host_format),
         host,
@@ -228,10 +248,13 @@ def _least_elements(span: tuple[int, int]) -> float:
 
 
 def _walk(plan: CopyPlan) -> Walk:
-    if plan.elements < _SMALL_ELEMENTS:
+    if plan.elements * PATTERN_BYTES >= last_cache_bytes() // _STREAMED_PART:
+        return Walk(FETCHED | STREAMED, _ROWS_AT_A_TIME, _TILES_AHEAD)
+    tiles, apart_bytes = tiles_of_a_row(plan.groups[0][0])
+    goes_by_rows = plan.elements < _SMALL_ELEMENTS or tiles <= _FEW_TILES
+    if goes_by_rows and (tiles == 1 or apart_bytes % _ALIASED_BYTES):
         return Walk()
-    is_streamed = plan.elements * PATTERN_BYTES >= last_cache_bytes() // _STREAMED_PART
-    return Walk(FETCHED | STREAMED if is_streamed else FETCHED, _ROWS_AT_A_TIME, _TILES_AHEAD)
+    return Walk(FETCHED, _ROWS_AT_A_TIME, _TILES_AHEAD)
 
 
 def _wrong_direction(info: DataConversionInfo, direction: Direction) -> SpyrecError:
@@ -244,18 +267,17 @@ def _wrong_carrier(array: Elements, known: _KnownCopy, info: DataConversionInfo)
     return refuse("SPY0315", fact)
 
 
-def _execute(known: _KnownCopy, source: Elements, destination: Elements, memory: Octets) -> None:
-    """Copy between contiguous arrays, of which the device's is ``memory``; the caller has checked the bounds."""
-    assert memory.flags.c_contiguous, "a copy out of strided device memory would be lost"
-    if known.at_once is not None:
-        known.at_once(address_of(source), address_of(destination))
-        return
+def _execute(known: _KnownCopy, source: Elements, destination: Elements) -> None:
+    """Copy between contiguous arrays, of which the device's is bytes; the caller has checked the bounds."""
     if known.kernel is not None:
         copy_groups = partial(known.kernel.copy, (address_of(source), address_of(destination)))
     else:
+        memory = destination if known.is_to_device else source
+        assert memory.dtype == np.uint8
+        assert memory.ndim == 1
         size_bytes = memory.size // known.device_carrier.itemsize * known.device_carrier.itemsize
         elements = memory[:size_bytes].view(known.device_carrier)
-        source, destination = (source.reshape(-1), elements) if memory is destination else (elements, destination)
+        source, destination = (source.reshape(-1), elements) if known.is_to_device else (elements, destination)
         check = known.converter.check
         if check is not None:
             for nest in known.nests:
@@ -275,7 +297,7 @@ def _copy_by_numpy(known: _KnownCopy, sides: tuple[Elements, Elements], first: i
 
 def _outside(known: _KnownCopy, host: Elements, memory: Octets) -> SpyrecError:
     held = {"host": host.size, "device": memory.size // known.device_carrier.itemsize}
-    sides = ("host", "device") if known.direction is Direction.HOST_TO_DEVICE else ("device", "host")
+    sides = ("host", "device") if known.is_to_device else ("device", "host")
     for name, side, (first, last) in zip(
         ("source", "destination"), sides, (known.plan.source_span, known.plan.destination_span), strict=True
     ):
