@@ -88,12 +88,12 @@ class _Walk:
 
     def hold(self, source: Graph) -> None:
         """Hold what became of the ops of ``source`` to the roundings that they state."""
-        made = {name: node.op for node in self._graph.nodes for name in node.outputs}
+        made = {name: (node.op, node.attributes) for node in self._graph.nodes for name in node.outputs}
         for node in source.nodes:
             if len(node.outputs) != 1:
                 continue  # each result is an op of its own
             operands = [name for name in node.inputs if isinstance(name, str)]
-            is_split = made.get(node.output) not in (None, node.op)
+            is_split = made.get(node.output) not in (None, (node.op, node.attributes))
             if catalogue()[node.op].roundings is not None and is_split and self._knows(operands):
                 self._held[node.output] = (source, node)
                 for name in operands:

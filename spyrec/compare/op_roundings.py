@@ -97,11 +97,16 @@ class _Op:
     def _off(self, position: int, operand: Track, value: Floats) -> Floats:
         """Return how far an operand is off, by roundings and by arithmetic inside: infinities are not moved.
 
-        What rounding leaves of a centre in the distances from it is taken out of them: roundings of it are left.
+        What rounding leaves of a centre in the distances from it is taken out of them: roundings of it are left.  Below
+        the smallest number of the format a rounding is absolute: distances of 2**-32 are stored as 0 or 2**-31, and
+        what is left of a centre is off by as much in all distances.
         """
-        centre = self._roundings.centre
-        rate = self._roundings.operands * operand.storage.unit_roundoff + _INNER
-        off = rate * value
+        centre, storage, count = self._roundings.centre, operand.storage, self._roundings.operands
+        rate = count * storage.unit_roundoff + _INNER
+        is_vanishing = (np.abs(value) < storage.smallest_normal) & (value != 0)
+        moved, least = value, np.where(is_vanishing, count * storage.flush, 0.0)
         if centre is not None and position == 0:
-            off = rate * (value - centre.of(value, self._attributes) + off)
+            moved = value - centre.of(value, self._attributes) + rate * value
+            least = np.full(value.shape, count * storage.flush)
+        off = np.copysign(np.abs(rate * moved) + least, moved)
         return np.where(np.isfinite(off), off, 0.0)

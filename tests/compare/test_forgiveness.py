@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -446,3 +447,30 @@ def test_squares_that_leave_the_format_do_what_the_page_of_ops_says(
     ((name, report),) = found.check.items()
     assert (decode(found.outputs[name], DType(dtype)) == result).all()
     assert report.ok is is_forgiven
+
+
+def test_distances_below_the_smallest_number_are_off_by_an_absolute_rounding() -> None:
+    """Rows of 2**-30: their distances are stored as 0 or 2**-31, which layer_norm scales by 1 / sqrt(1e-5)."""
+    graph = graph_of("layer_norm", [ROWS.astype(np.float16)], {"normalized_shape": [64]})
+    graph["inputs"] = [{"name": "x0", "shape": [4, 64], "dtype": "bfloat16"}]
+    compiled = spyrec.compile(graph)
+    for exponent, offset in product((-24, -26, -28, -30, -31, -33), (0.0, 1.0)):
+        single = ((ROWS + offset) * 2.0**exponent).astype(np.float32)
+        given = {"x0": (single.view(np.uint32) >> 16).astype(np.uint16)}
+        run = spyrec.run(compiled, given, spyrec.RunOptions(check=True))
+        assert run.check is not None
+        assert run.check["y"].ok, (exponent, offset, run.check["y"])
+        got = (run.outputs["y"].astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        got[1, 2] += (12 * 2.0**-32 + 2.0**-4 * 2.0**exponent) / np.sqrt(1e-5)
+        assert not check_outputs(read_graph_data(graph), given, {"y": got})["y"].ok
+
+
+@pytest.mark.parametrize("op", ["add", "sub", "rsub"])
+def test_a_product_that_overflows_inside_of_a_sum_is_reported(op: str) -> None:
+    """alpha other is a float32 number: the sum of 3e38 and -6e38 is an infinity, and the check says so."""
+    x = np.full((64,), 3e38, np.float32)
+    graph = graph_of(op, [x, x], {"alpha": -2.0 if op == "add" else 2.0})
+    run = spyrec.run(spyrec.compile(graph), {"x0": x, "x1": x}, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert np.isinf(run.outputs["y"]).all()
+    assert not run.check["y"].ok
