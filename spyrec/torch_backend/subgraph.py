@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -24,7 +26,7 @@ from spyrec.torch_backend.tally import Tally
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
-    from torch.fx import GraphModule
+    from torch.fx import GraphModule, Node
 
 Program = Callable[[Sequence[object]], list[object]]
 
@@ -70,8 +72,9 @@ class _Held:
 class Subgraph:
     """A graph of torch that is called with tensors and numbers.
 
-    Each set of shapes, dtypes and numbers has a program of its own.  Parameters and buffers are part of it, and one
-    that has changed since, in whatever way, makes it anew.  Results lie where torch promises, views of arguments too.
+    Each set of shapes, dtypes and numbers has a program of its own; of Python floats that dynamo hands over as tensors,
+    too.  Parameters and buffers are part of it, and one that has changed since, in whatever way, makes it anew.
+    Results lie where torch promises, views of arguments too.
     ``changing``: places of arguments that change with every call, which are inputs whatever they are; of a piece of a
     larger program, whose results are copies.
     """
@@ -87,6 +90,7 @@ class Subgraph:
         self._changes = Counter(dict.fromkeys(changing or (), _MOST_CHANGES))
         result = next(node for node in module.graph.nodes if node.op == "output").args[0]
         self._is_one = not isinstance(result, list | tuple)
+        self._floats = _floats_of(module)
 
     def __call__(self, *arguments: object) -> object:
         """Compute the graph.  Errors: without fallback, what torch would have to compute (SPY0166)."""
@@ -102,18 +106,19 @@ class Subgraph:
 
     def _program(self, arguments: Sequence[object]) -> _Held:
         """Return the program for such arguments."""
-        key = tuple(_signature(item) for item in arguments)
+        numbers = {place: float(cast("float", arguments[place])) for place in self._floats}
+        key = tuple(_signature(item) for item in arguments), tuple(map(float.hex, numbers.values()))
         held = self._held.get(key)
         if held is not None:
             changed = [place for place, state in held.weights.items() if not state.is_of(arguments[place])]
             if not changed:
                 return held
             self._changes.update(changed)
-        self._held[key] = held = self._made(arguments)
+        self._held[key] = held = self._made(arguments, numbers)
         return held
 
-    def _made(self, arguments: Sequence[object]) -> _Held:
-        exported = self._exported(arguments)
+    def _made(self, arguments: Sequence[object], numbers: Mapping[int, float]) -> _Held:
+        exported = self._exported(arguments, numbers)
         if exported is None:
             return _Held(self._in_torch, {})
         program, promised = exported
@@ -133,12 +138,15 @@ class Subgraph:
             return _Held(self._in_pieces(program, source, bindings), {}, promised)
         return _Held(self._on_device(source, bindings), states, promised)
 
-    def _exported(self, arguments: Sequence[object]) -> tuple[ExportedProgram, tuple[Promise, ...]] | None:
+    def _exported(
+        self, arguments: Sequence[object], numbers: Mapping[int, float]
+    ) -> tuple[ExportedProgram, tuple[Promise, ...]] | None:
         """Return the graph without mutation, and where its results lie; ``None`` where torch cannot make it so."""
         import torch
 
         try:
-            program = torch.export.export(self._module, tuple(arguments), strict=False)
+            module = _with_numbers(self._module, numbers) if numbers else self._module
+            program = torch.export.export(module, tuple(arguments), strict=False)
             return decomposed(program), promises(program, with_views=not self._is_piece)
         except Exception as error:  # noqa: BLE001 -- whatever torch does not export, it can still compute
             text = str(error).strip().splitlines() or [type(error).__name__]
@@ -192,6 +200,47 @@ class Subgraph:
         if not self._options.fallback:
             raise refuse("SPY0166", f"{name}: {reason}")
         self._tally.left_to_torch(name, reason)
+
+
+def _floats_of(module: GraphModule) -> list[int]:
+    """Return the places of arguments that are Python floats, handed over as tensors: all that is read is ``item()``.
+
+    With ``dynamic=True`` dynamo makes tensors even of a norm's ``eps``, on whose number torch exports no graph.
+    """
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return [
+        place
+        for place, node in enumerate(inputs)
+        if node.users and all(user.op == "call_method" and user.target == "item" for user in node.users)
+        and _is_double(node.meta.get("example_value"))
+    ]  # fmt: skip
+
+
+def _is_double(example: object) -> bool:
+    """Whether dynamo's example of an argument is one float64 number, as Python has them."""
+    import torch
+
+    return isinstance(example, torch.Tensor) and example.dtype == torch.float64 and example.ndim == 0
+
+
+def _with_numbers(module: GraphModule, numbers: Mapping[int, float]) -> GraphModule:
+    """Return a graph with numbers where it reads these places of its arguments; the places stay."""
+    from torch.fx import GraphModule as Made
+    from torch.fx.node import map_arg
+
+    graph = copy.deepcopy(module.graph)
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    for place, number in numbers.items():
+        for read in list(inputs[place].users):
+            for node in list(read.users):
+                known = partial(_replaced, read=read, number=number)
+                node.args, node.kwargs = map_arg(node.args, known), map_arg(node.kwargs, known)
+            graph.erase_node(read)
+    return Made(module, graph)
+
+
+def _replaced(node: Node, *, read: Node, number: float) -> Node | float:
+    return number if node is read else node
 
 
 def _why_in_torch(arguments: Sequence[object]) -> tuple[str, str] | None:

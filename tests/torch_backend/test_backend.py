@@ -402,3 +402,30 @@ def test_an_unknown_option_is_refused(options: dict[str, object]) -> None:
     with pytest.raises(spyrec.SpyrecError) as caught:
         torch_backend.backend(torch.fx.symbolic_trace(nn.ReLU()), [], options=options)
     assert [item.code for item in caught.value.diagnostics] == ["SPY0771"]
+
+
+class _Normed(nn.Module):
+    """A norm whose epsilon is a number of the module, and a number of the call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 8)
+        self.epsilon = 1e-5
+
+    def forward(self, x: torch.Tensor, factor: float) -> torch.Tensor:
+        return nn.functional.layer_norm(self.linear(x), (8,), eps=self.epsilon) * factor
+
+
+def test_open_lengths_have_a_program_each_and_none_twice() -> None:
+    """With ``dynamic=True`` dynamo makes tensors of Python's floats, on whose numbers torch does not export a graph."""
+    torch.manual_seed(3)
+    module = _Normed()
+    compiled = torch.compile(module, backend=torch_backend.backend, dynamic=True, options={"fallback": False})
+    with torch.no_grad():
+        for length in (3, 5, 7, 3, 5, 7, 4):
+            x = torch.randn(length, 16)
+            torch.testing.assert_close(compiled(x, 0.5), module(x, 0.5), atol=2e-2, rtol=0)
+        report = torch_backend.report()
+        assert (report.programs, report.calls, dict(report.fallbacks)) == (4, 7, {})
+        torch.testing.assert_close(compiled(x, 2.5), module(x, 2.5), atol=5e-2, rtol=0)
+    assert torch_backend.report().programs == 5

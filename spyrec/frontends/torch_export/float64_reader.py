@@ -115,10 +115,12 @@ def _zeros(program: ExportedProgram, names: Mapping[str, str], wanted: Sequence[
     import torch
 
     found: dict[str, object] = {}
-    for node in program.graph.find_nodes(op="placeholder"):
+    for node in program.graph.nodes:
         name = names.get(node.name, node.name)
-        if name in wanted:
-            found[name] = _widened(torch.zeros(list(node.meta["val"].shape), dtype=node.meta["val"].dtype))
+        if node.op == "placeholder" and name in wanted:
+            example = cast("torch.Tensor", node.meta["val"])
+            zeros = torch.from_numpy(np.zeros(tuple(map(int, example.shape))))
+            found[name] = zeros if example.is_floating_point() else zeros.to(example.dtype)
     return found
 
 
