@@ -183,7 +183,8 @@ class _Problem:
             for worth in _WORTHS:
                 sparing = elimination.minimise([*alone, *self._region_tables(regions, worth)]).values
                 if sum(part for part, _ in self._times(regions, sparing)) <= most_us:
-                    kept = _lying(regions, sparing, Way.RESIDENT) - _lying(regions, values, Way.RESIDENT)
+                    if self._may_spill(regions, sparing):
+                        kept = _lying(regions, sparing, Way.RESIDENT) - _lying(regions, values, Way.RESIDENT)
                     values = sparing
                     break
         divisions = tuple(kind.candidates[value].division for kind, value in zip(self._kinds, values, strict=False))
@@ -193,6 +194,11 @@ class _Problem:
         """Return the longest time of which a choice cannot be told to be shorter."""
         times = self._times(regions, values)
         return sum(part for part, _ in times) / (1.0 - min(_MOST_UNCERTAIN, total_uncertainty(times) or 0.0))
+
+    def _may_spill(self, regions: Sequence[_Region], values: Sequence[int]) -> bool:
+        """Whether the scratchpads do not hold at once all that ever lies there."""
+        states = [item.states[values[item.variable]] for item in regions]
+        return sum(self._shares[state.share].size_bytes for state in states if state.way is not None) > self._usable
 
     def _times(self, regions: Sequence[_Region], values: Sequence[int]) -> list[tuple[float, float | None]]:
         """Return the times of a choice with their uncertainties, priced with what lies in LX under it.

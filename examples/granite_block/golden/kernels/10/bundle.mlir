@@ -4,14 +4,14 @@ module {
 		%arg_1 = sdscbundle.input_arg_extract value from %arg_1_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_2 = sdscbundle.input_arg_extract value from %arg_2_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_3 = sdscbundle.input_arg_extract value from %arg_3_base_addr : !sdscbundle.input_arg<index> -> index
-		%arg_0_core_offset_256 = arith.constant 256 : index
-		%arg_0_core_256 = arith.addi %arg_0, %arg_0_core_offset_256 : index
-		%arg_2_core_offset_256 = arith.constant 256 : index
-		%arg_2_core_256 = arith.addi %arg_2, %arg_2_core_offset_256 : index
-		%arg_3_core_offset_256 = arith.constant 256 : index
-		%arg_3_core_256 = arith.addi %arg_3, %arg_3_core_offset_256 : index
-		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_256, %arg_1) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3]}
-		sdscbundle.sdsc_execute (%arg_2, %arg_2_core_256, %arg_3, %arg_3_core_256) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-4, -5, -6, -7]}
+		%arg_0_core_offset_8192 = arith.constant 8192 : index
+		%arg_0_core_8192 = arith.addi %arg_0, %arg_0_core_offset_8192 : index
+		%arg_2_core_offset_8192 = arith.constant 8192 : index
+		%arg_2_core_8192 = arith.addi %arg_2, %arg_2_core_offset_8192 : index
+		%arg_3_core_offset_8192 = arith.constant 8192 : index
+		%arg_3_core_8192 = arith.addi %arg_3, %arg_3_core_offset_8192 : index
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192, %arg_1) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3]}
+		sdscbundle.sdsc_execute (%arg_2, %arg_2_core_8192, %arg_3, %arg_3_core_8192) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-4, -5, -6, -7]}
 		return
 	}
 }

@@ -5,16 +5,15 @@ module {
 		%arg_2 = sdscbundle.input_arg_extract value from %arg_2_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_3 = sdscbundle.input_arg_extract value from %arg_3_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_4 = sdscbundle.input_arg_extract value from %arg_4_base_addr : !sdscbundle.input_arg<index> -> index
-		%arg_1_core_offset_32768 = arith.constant 32768 : index
-		%arg_1_core_32768 = arith.addi %arg_1, %arg_1_core_offset_32768 : index
-		%arg_3_core_offset_128 = arith.constant 128 : index
-		%arg_3_core_128 = arith.addi %arg_3, %arg_3_core_offset_128 : index
-		%arg_2_core_offset_32768 = arith.constant 32768 : index
-		%arg_2_core_32768 = arith.addi %arg_2, %arg_2_core_offset_32768 : index
-		%arg_4_core_offset_128 = arith.constant 128 : index
-		%arg_4_core_128 = arith.addi %arg_4, %arg_4_core_offset_128 : index
-		sdscbundle.sdsc_execute (%arg_0, %arg_1, %arg_1_core_32768, %arg_3, %arg_3_core_128) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3, -4, -5]}
-		sdscbundle.sdsc_execute (%arg_0, %arg_2, %arg_2_core_32768, %arg_4, %arg_4_core_128) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-6, -7, -8, -9, -10]}
+		%arg_0_core_offset_8192 = arith.constant 8192 : index
+		%arg_0_core_8192 = arith.addi %arg_0, %arg_0_core_offset_8192 : index
+		%arg_3_core_offset_4096 = arith.constant 4096 : index
+		%arg_3_core_4096 = arith.addi %arg_3, %arg_3_core_offset_4096 : index
+		%arg_4_core_offset_4096 = arith.constant 4096 : index
+		%arg_4_core_4096 = arith.addi %arg_4, %arg_4_core_offset_4096 : index
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2]}
+		sdscbundle.sdsc_execute (%arg_1, %arg_3, %arg_3_core_4096) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-3, -4, -5]}
+		sdscbundle.sdsc_execute (%arg_2, %arg_4, %arg_4_core_4096) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-6, -7, -8]}
 		return
 	}
 }

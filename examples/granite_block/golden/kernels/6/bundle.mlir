@@ -10,12 +10,12 @@ module {
 		%arg_0_core_2048 = arith.addi %arg_0, %arg_0_core_offset_2048 : index
 		%arg_1_core_offset_2048 = arith.constant 2048 : index
 		%arg_1_core_2048 = arith.addi %arg_1, %arg_1_core_offset_2048 : index
-		%arg_2_core_offset_128 = arith.constant 128 : index
-		%arg_2_core_128 = arith.addi %arg_2, %arg_2_core_offset_128 : index
+		%arg_2_core_offset_4096 = arith.constant 4096 : index
+		%arg_2_core_4096 = arith.addi %arg_2, %arg_2_core_offset_4096 : index
 		%pool_offset_0 = arith.constant 0 : index
 		%pool_addr_0 = arith.addi %pool, %pool_offset_0 : index
-		%pool_offset_16384 = arith.constant 16384 : index
-		%pool_addr_16384 = arith.addi %pool, %pool_offset_16384 : index
+		%pool_offset_2048 = arith.constant 2048 : index
+		%pool_addr_2048 = arith.addi %pool, %pool_offset_2048 : index
 		%pool_offset_4096 = arith.constant 4096 : index
 		%pool_addr_4096 = arith.addi %pool, %pool_offset_4096 : index
 		%pool_offset_20480 = arith.constant 20480 : index
@@ -28,7 +28,7 @@ module {
 		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_3.json", "symbol_ids"=[]}
 		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_4.json", "symbol_ids"=[]}
 		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_5.json", "symbol_ids"=[]}
-		sdscbundle.sdsc_execute (%arg_2, %arg_2_core_128, %pool_addr_0, %pool_addr_16384) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-5, -6, -7, -8]}
+		sdscbundle.sdsc_execute (%arg_2, %arg_2_core_4096, %pool_addr_0, %pool_addr_2048) {sdsc_filename="sdsc_6.json", "symbol_ids"=[-5, -6, -7, -8]}
 		sdscbundle.sdsc_execute (%arg_3, %pool_addr_4096, %pool_addr_20480) {sdsc_filename="sdsc_7.json", "symbol_ids"=[-9, -10, -11]}
 		sdscbundle.sdsc_execute (%pool_addr_0, %arg_4, %arg_4_core_2048) {sdsc_filename="sdsc_8.json", "symbol_ids"=[-12, -13, -14]}
 		return

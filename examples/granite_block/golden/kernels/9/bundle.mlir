@@ -1,28 +1,20 @@
 module {
-	func.func @sdsc_bundle(%pool_base_addr: !sdscbundle.input_arg<index>, %arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>, %arg_4_base_addr: !sdscbundle.input_arg<index>) {
-		%pool = sdscbundle.input_arg_extract value from %pool_base_addr : !sdscbundle.input_arg<index> -> index
+	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>, %arg_1_base_addr: !sdscbundle.input_arg<index>, %arg_2_base_addr: !sdscbundle.input_arg<index>, %arg_3_base_addr: !sdscbundle.input_arg<index>, %arg_4_base_addr: !sdscbundle.input_arg<index>) {
 		%arg_0 = sdscbundle.input_arg_extract value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_1 = sdscbundle.input_arg_extract value from %arg_1_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_2 = sdscbundle.input_arg_extract value from %arg_2_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_3 = sdscbundle.input_arg_extract value from %arg_3_base_addr : !sdscbundle.input_arg<index> -> index
 		%arg_4 = sdscbundle.input_arg_extract value from %arg_4_base_addr : !sdscbundle.input_arg<index> -> index
-		%arg_1_core_offset_131072 = arith.constant 131072 : index
-		%arg_1_core_131072 = arith.addi %arg_1, %arg_1_core_offset_131072 : index
-		%arg_2_core_offset_131072 = arith.constant 131072 : index
-		%arg_2_core_131072 = arith.addi %arg_2, %arg_2_core_offset_131072 : index
-		%pool_offset_0 = arith.constant 0 : index
-		%pool_addr_0 = arith.addi %pool, %pool_offset_0 : index
-		%pool_offset_512 = arith.constant 512 : index
-		%pool_addr_512 = arith.addi %pool, %pool_offset_512 : index
-		%arg_3_core_offset_131072 = arith.constant 131072 : index
-		%arg_3_core_131072 = arith.addi %arg_3, %arg_3_core_offset_131072 : index
-		%arg_4_core_offset_256 = arith.constant 256 : index
-		%arg_4_core_256 = arith.addi %arg_4, %arg_4_core_offset_256 : index
-		sdscbundle.sdsc_execute (%arg_0, %arg_1, %arg_1_core_131072) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2, -3]}
-		sdscbundle.sdsc_execute (%arg_0, %arg_2, %arg_2_core_131072) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-4, -5, -6]}
-		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_2.json", "symbol_ids"=[]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %pool_addr_512) {sdsc_filename="sdsc_3.json", "symbol_ids"=[-7, -8]}
-		sdscbundle.sdsc_execute (%pool_addr_0, %arg_3, %arg_3_core_131072, %arg_4, %arg_4_core_256) {sdsc_filename="sdsc_4.json", "symbol_ids"=[-9, -10, -11, -12, -13]}
+		%arg_0_core_offset_8192 = arith.constant 8192 : index
+		%arg_0_core_8192 = arith.addi %arg_0, %arg_0_core_offset_8192 : index
+		%arg_4_core_offset_8192 = arith.constant 8192 : index
+		%arg_4_core_8192 = arith.addi %arg_4, %arg_4_core_offset_8192 : index
+		sdscbundle.sdsc_execute (%arg_0, %arg_0_core_8192) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2]}
+		sdscbundle.sdsc_execute (%arg_1) {sdsc_filename="sdsc_1.json", "symbol_ids"=[-3]}
+		sdscbundle.sdsc_execute (%arg_2) {sdsc_filename="sdsc_2.json", "symbol_ids"=[-4]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_3.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute () {sdsc_filename="sdsc_4.json", "symbol_ids"=[]}
+		sdscbundle.sdsc_execute (%arg_3, %arg_4, %arg_4_core_8192) {sdsc_filename="sdsc_5.json", "symbol_ids"=[-5, -6, -7]}
 		return
 	}
 }
