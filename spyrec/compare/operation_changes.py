@@ -309,7 +309,7 @@ def _origins(pair: OperationPair, position: int, about: str, topic: Topic) -> It
     starts: list[int] = []
     for side, which in ((pair.left, "left"), (pair.right, "right")):
         item, dsc = side.operands[position], side.superdsc
-        deviations = [place.offset - expected(side, position, row) for row, place in enumerate(item.places)]
+        deviations = [place.offset - own for place, own in zip(item.places, expected_offsets(side, position))]
         starts.append(Counter(deviations).most_common(1)[0][0])
         astray = [core for core, own in zip(dsc.core_ids, deviations, strict=True) if own != starts[-1]]
         is_even = not dsc.padding_sizes and item.operand.indirection is Indirection.NONE
@@ -319,10 +319,14 @@ def _origins(pair: OperationPair, position: int, about: str, topic: Topic) -> It
         yield pair.fact(topic, about, f"starts {_shift(starts[1] - starts[0])}")
 
 
-def expected(side: OperationReading, position: int, row: int) -> int:
-    """Return how far a core begins behind the whole operand: its slice's elements, by the operand's strides."""
+def expected_offsets(side: OperationReading, position: int) -> list[int]:
+    """Return how far each core begins behind the whole operand: its slice's elements, by the operand's strides."""
     item, dsc = side.operands[position], side.superdsc
     if item.memory == "lx":
-        return 0
-    slices = dsc.core_work_slices[row]
-    return sum(item.geometry.offset(dim, slices[dim] * dsc.core_extent[dim]) for dim in item.geometry.stride_sticks)
+        return [0] * len(dsc.core_work_slices)
+    offsets = [0] * len(dsc.core_work_slices)
+    for dim in item.geometry.stride_sticks:
+        numbers = [slices[dim] for slices in dsc.core_work_slices]
+        table = {number: item.geometry.offset(dim, number * dsc.core_extent[dim]) for number in set(numbers)}
+        offsets = [offset + table[number] for offset, number in zip(offsets, numbers)]
+    return offsets
