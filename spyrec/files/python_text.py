@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from typing import IO, cast
 
 from spyrec.dataclass import dataclass
 
@@ -37,7 +37,7 @@ class NpyHeader:
     size_bytes: int
 
 
-def read_npy_header(stream: BinaryIO) -> NpyHeader:
+def read_npy_header(stream: IO[bytes]) -> NpyHeader:
     """Read the header of an npy file by its specification (NEP 1); NumPy's own reader is lenient and warns.
 
     ``stream`` stands behind the header then.  :class:`NpyHeaderError` where it is none, or of a structured dtype.
