@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,8 @@ def test_two_thousand_damaged_inputs_are_read_or_refused() -> None:
     found = campaign.run(range(2000), 20261124)
     assert found.finds == []
     assert sum(found.cases.values()) == 2000
-    assert set(found.cases) == {reader.name for reader in READERS}
+    lacking = set[str]() if find_spec("onnx") else {"onnx"}
+    assert set(found.cases) == {reader.name for reader in READERS} - lacking
     assert 0 < sum(found.refused.values()) < 2000
 
 

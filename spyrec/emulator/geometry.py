@@ -332,9 +332,9 @@ def valid_extents(superdsc: SuperDsc, geometries: Sequence[OperandGeometry]) -> 
     Of a shuffle they are those of the result, which each core stores.
     """
     extents = dict(superdsc.core_extent)
-    result = superdsc.operands[superdsc.compute.outputs[0]]
-    if result.distribution is not None:
-        return owned_extents(superdsc, result)
+    for result in (superdsc.operands[place] for place in superdsc.compute.outputs[:1]):  # a wrong file has none
+        if result.distribution is not None:
+            return owned_extents(superdsc, result)
     if superdsc.op_func_name != RESTICKIFY and superdsc.op_func_name not in CASTS:
         return extents
     for operand, geometry in zip(superdsc.operands, geometries):

@@ -186,3 +186,8 @@ def test_what_is_no_literal_is_refused_and_nothing_is_executed(found: str, inste
 def test_two_programs_in_one_source_are_refused() -> None:
     with pytest.raises(spyrec.SpyrecError, match="2 programs"):
         read_capture((CAPTURE + CAPTURE).encode(), "capture.py")
+
+
+def test_a_source_is_measured_before_it_is_parsed() -> None:
+    with pytest.raises(spyrec.SpyrecError, match="more than 1048576 words"):
+        read_capture(b"[" + b"1," * (1 << 20) + b"]", "capture.py")

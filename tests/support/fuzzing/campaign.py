@@ -73,7 +73,7 @@ def run(
 ) -> Tally:
     """Run the cases of these numbers, of all readers or of those named; return what came of them.
 
-    A case that took too long is run once more by itself: the first time it may have compiled kernels.
+    A case that took too long is run once more by itself: the first time it may have compiled kernels, or had no core.
     """
     tally = Tally(told=told)
     begin = time.monotonic()
@@ -85,7 +85,7 @@ def run(
         lane.start()
     for lane in lanes:
         lane.join()
-    slow = [item for item in tally.finds if item.fault.startswith("takes")]
+    slow = [item for item in tally.finds if item.fault.startswith(("takes", "hangs"))]
     for item in slow:
         again = Tally()
         _lane(again, range(item.number, item.number + 1), run_seed, readers)
