@@ -1,6 +1,6 @@
 """How far long work has come, for whoever shows it: loops that count, and who listens to them.
 
-Listening is for the length of a block and for all threads, as the device works in one of its own (D265).  Without a
+Listening is for the length of a block and for all threads, as the device works in one of its own (D259).  Without a
 listener a loop is as it was: it asks once, before its first round.  Nothing that is computed depends on it.
 """
 

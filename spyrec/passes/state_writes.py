@@ -2,7 +2,7 @@
 
 ``y = slice_scatter(cache, x, dim=1, start=4, end=6)``, where ``y`` replaces ``cache`` (``updates``), is
 ``y = index_copy(cache, [4, 5], x, dim=1)`` with a constant: a program that stores these rows alone, in the memory of
-the state (D253), and the graph that the bundle keeps says it so.  Elsewhere a write makes a new tensor of its
+the state (D251), and the graph that the bundle keeps says it so.  Elsewhere a write makes a new tensor of its
 operands, and moves all of it.
 """
 

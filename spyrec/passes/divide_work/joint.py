@@ -3,7 +3,7 @@
 Every kernel is a variable over its candidate divisions, every tensor one over the ways it can lie in LX; a tensor in LX
 saves each agreeing kernel the time of its bytes on the memory; one that does not agree may find it shuffled, which
 takes time on the ring.  The least total time is found by variable elimination: exactly, as long as the tables stay
-small.  Divisions that move fewer bytes are taken instead where the model cannot tell that they are slower (D259).
+small.  Divisions that move fewer bytes are taken instead where the model cannot tell that they are slower (D253).
 What LX can hold at once is not a part of it: ``place-scratchpad`` leaves out what does not fit.
 """
 
