@@ -1,8 +1,9 @@
 """Host/device copies through conversion tables, beside ``numpy.copyto`` of the same bytes; claim: at least 0.8.
 
 One thread's processor time, the least of many rounds while others used the machine (Zen 4, h2d and d2h of copyto):
-with AVX-512 large ones 1.1 to 1.3 and 0.8 to 0.9, ``batch`` 1.2 and 1.5, ``ragged`` 0.83 and 0.86, ``small`` 0.79 and
-0.84; with AVX2 forced the same but ``small``, 0.72 and 0.71.  What bounds that one: its 400 KB lie in the second cache,
+with AVX-512 large ones 1.1 to 1.3 and 0.8 to 0.9, ``batch`` 1.3 and 1.5, ``ragged`` 0.8 to 1.0 and 0.8 to 1.1 (others
+took its cache), ``small`` 0.79 to 0.83 and 0.84 to 0.88; with AVX2 forced the same but ``ragged``, 0.74 to 1.05 and
+0.84 to 1.15, and ``small``, 0.72 and 0.71 to 0.76.  What bounds that one: its 400 KB lie in the second cache,
 where a copy of bytes takes 10 us.  The kernel takes 0.5 us more with AVX-512, where a stick is 22 instructions and a
 copy of it 8, and 2 us more with AVX2, where they are 42 and 12; the call around it 1.8 us of Python, 2.5 to 3 where
 a copy has just displaced what Python reads.
