@@ -67,6 +67,7 @@ def test_whole_numbers_and_tables_in_other_files_are_what_the_model_says(
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
     path = tmp_path / "whole.onnx"
-    onnx.save_model(model, str(path), save_as_external_data=True, location="whole.data", size_threshold=0)
+    save = cast("Callable[..., None]", onnx.save_model)  # pyright: ignore[reportUnknownMemberType] -- half of it is typed
+    save(model, str(path), save_as_external_data=True, location="whole.data", size_threshold=0)
     assert main(["import", str(path), "-o", str(tmp_path / "m"), "--verify"]) == 0
     assert "verify y" in capsys.readouterr().out

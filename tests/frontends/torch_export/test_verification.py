@@ -77,7 +77,7 @@ class _Pair:
 def test_what_a_file_holds_no_examples_of_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Model(torch.nn.Module):  # pyright: ignore[reportUntypedBaseClass] -- torch has no types
         def forward(self, pair: _Pair, mask: torch.Tensor, ignored: torch.Tensor) -> torch.Tensor:
-            return pair.first @ pair.second * mask[:, None]
+            return torch.matmul(pair.first, pair.second) * mask[:, None]
 
     torch.export.register_dataclass(_Pair, serialized_type_name="tests.verification.Pair")
     path = tmp_path / "model.pt2"
@@ -146,8 +146,10 @@ def test_an_entry_goes_on_with_the_state_of_the_one_before(tmp_path: Path, monke
     library = Verification._reference  # pyright: ignore[reportPrivateUsage] -- the library's side of it
 
     def recorded(self: Verification, given: Mapping[str, np.ndarray]) -> ReferenceRun:
-        references.append(library(self, given))
-        return references[-1]
+        found = library(self, given)
+        assert found is not None
+        references.append(found)
+        return found
 
     monkeypatch.setattr(Verification, "_reference", recorded)
     states: States = {}
