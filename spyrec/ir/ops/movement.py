@@ -10,7 +10,7 @@ from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
-from spyrec.ir.numbers import HOST_DTYPES, default_dtype, holds, misfit
+from spyrec.ir.numbers import HOST_DTYPES, holds, misfit
 from spyrec.ir.opdef import (
     Array,
     Attributes,
@@ -269,20 +269,11 @@ register(
 
 @dataclass(frozen=True, slots=True)
 class FullAttributes:
-    """Shape, number and dtype.
-
-    Without a dtype that of the number: bool of true and false, int64 of a whole number, and of a float float16, which
-    is spyrec's default and not PyTorch's.
-    """
+    """Shape, number and dtype; without a dtype float16, which is spyrec's default and not PyTorch's."""
 
     size: Sizes
     fill_value: Number
-    dtype: DType | None = None
-
-    @property
-    def result_dtype(self) -> DType:
-        """The dtype of the tensor."""
-        return self.dtype or default_dtype((self.fill_value,))
+    dtype: DType = DType.FLOAT16
 
 
 def full_type(attributes: FullAttributes) -> TensorType:
@@ -290,7 +281,7 @@ def full_type(attributes: FullAttributes) -> TensorType:
     if any(extent < 0 for extent in attributes.size):
         fact = f"size {show(attributes.size)} holds an extent below 0"
         raise OpError("SPY0208", fact, hint="extents of a new tensor run from 0", attribute="size")
-    dtype = attributes.result_dtype
+    dtype = attributes.dtype
     if not holds(attributes.fill_value, dtype):
         message = f"fill_value {attributes.fill_value} is no {dtype.value}: {misfit(attributes.fill_value, dtype)}"
         raise OpError("SPY0215", message, attribute="fill_value")
@@ -307,7 +298,7 @@ def _full_axes(_: OperandTypes, attributes: FullAttributes) -> AxisSources:
 
 def full_values(attributes: FullAttributes) -> Array:
     """Return a tensor of one number, which takes no memory of its own."""
-    dtype = attributes.result_dtype
+    dtype = attributes.dtype
     if dtype is DType.BOOL:
         return np.broadcast_to(np.bool_(attributes.fill_value), attributes.size)
     carrier = np.float64 if dtype.is_float else np.int64

@@ -76,7 +76,7 @@ def _full(builder: NodeBuilder) -> str:
     """``full(size, v) --> expand(constant v)``: one element in memory, however large the result."""
     attributes = builder.node.attributes
     assert isinstance(attributes, FullAttributes)
-    dtype = attributes.result_dtype
+    dtype = attributes.dtype
     number = builder.number(float(as_held(attributes.fill_value, dtype)), dtype)
     return builder.emit("expand", number, attributes=ExpandAttributes(attributes.size))
 
