@@ -95,8 +95,9 @@ def problem_diagnostics(problems: Sequence[Problem]) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for (what, reason), items in groups.items():
         dtypes = sorted({", ".join(item.dtypes) for item in items})
-        count = f"{len(items)} times, " if len(items) > 1 else ""
-        notes = [f"{count}operands: {'; '.join(dtypes[:4])}"]
+        said = [f"{len(items)} times"] if len(items) > 1 else []
+        said += [f"operands: {'; '.join(dtypes[:4])}"] if any(dtypes) else []
+        notes = [", ".join(said)] if said else []
         places = [str(item.place) for item in items if item.place is not None]
         notes += [f"in {place}" for place in places[:3]]
         if len(places) > 3:

@@ -141,6 +141,11 @@ class Lowering:
         """Name the outputs, each by the program's own name of the value."""
         names: dict[str, str] = {}
         for number, output in enumerate(self.program.outputs):
+            if isinstance(output.value, Size):
+                reason = f"output {number} is a size, {output.value.text}, and outputs are tensors"
+                hint = "return tensors alone: whoever gives the inputs knows their sizes"
+                self.problems.append(Problem("value", output.value.text, (), None, reason, hint))
+                continue
             value = self._output(output.value, number)
             if value is None:
                 continue

@@ -196,3 +196,13 @@ def test_what_no_output_depends_on_is_left_out() -> None:
     )
     problems = lower(TracedProgram("graph", inputs, (number, sized), (TracedOutput(Tensor("y")),))).problems
     assert [problem.what for problem in problems] == ["aten._local_scalar_dense.default", "aten.slice.Tensor"]
+
+
+def test_a_size_among_the_outputs_is_refused_by_its_number() -> None:
+    inputs = (TracedInput("x", "user", TracedTensor("float32", (2, 3))),)
+    made = TracedNode("y", "aten.relu.default", {"self": Tensor("x")}, (("y", TracedTensor("float32", (2, 3))),))
+    outputs = TracedOutput(Tensor("y")), TracedOutput(Size("s0"))
+    source = lower(TracedProgram("graph", inputs, (made,), outputs))
+    assert [(problem.what, problem.reason) for problem in source.problems] == [
+        ("s0", "output 1 is a size, s0, and outputs are tensors")
+    ]
