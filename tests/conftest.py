@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -17,6 +18,8 @@ from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.exec.cabi.build import lacking
 
 pytest_plugins = ["spyrec.testing"]  # --update-goldens
+
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it for its workers, and what verbs print follows it
 
 settings.register_profile("tenfold", max_examples=1000, derandomize=False, deadline=None)
 # what CI tries is what was tried here: new examples are for the larger profile
