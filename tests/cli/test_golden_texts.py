@@ -126,6 +126,7 @@ def write_model(path: Path) -> None:
 def masked(name: str, text: str) -> str:
     """Return a text without what is another one on every machine, or with every release."""
     text = re.sub(r"\b[0-9a-f]{64}\b", "HASH", text.replace(__version__, "VERSION"))
+    text = re.sub(r"(begins\s+with|the\s+manifest's\s+with) [0-9a-f]{12}\b", r"\1 HASH", text)
     if name != "doctor":
         return text
     helped, command, printed = text.partition("$ spyrec doctor\n")

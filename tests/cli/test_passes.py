@@ -77,8 +77,9 @@ def test_a_pass_reads_the_options_that_it_declares_and_no_other() -> None:
     looped = {"dims": dims, "loops": [{"dim": "A", "tiles": 2, "body": ["y", "s"]}]}
     chain = graph_data([x], [node("y", "exp", "x"), node("s", "softmax", "y", dim=-1)], ["s"], **looped)
     pool = graph_data([tensor("p", 1, 64, 8, 8)], [node("q", "avg_pool2d", "p", kernel_size=[2, 2])], ["q"])
+    batched = graph_data([tensor("a", 2, 64, 128), tensor("b", 2, 128, 64)], [node("c", "bmm", "a", "b")], ["c"])
     read_by: dict[str, set[str]] = {item.name: set() for item in COMPILE}
-    for data in (chain, pool):
+    for data in (chain, pool, batched):
         source = read(data)
         current: Graph | KernelGraph = source
         for item in COMPILE:

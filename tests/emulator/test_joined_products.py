@@ -22,6 +22,10 @@ Halves = npt.NDArray[np.float16]
 Level = tuple[str, int]
 
 
+FROM_MEMORY = spyrec.CompileOptions(lx_planner="none")
+"""Operands stay in device memory: staged in the scratchpads they are products of several units."""
+
+
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each run of tiles was done at once, in order."""
@@ -61,7 +65,7 @@ def operands(extents: tuple[int, int, int], batch: int = 0) -> dict[str, Halves]
 
 def runs(graph: dict[str, object], inputs: dict[str, Halves], attempts: list[bool]) -> tuple[list[bool], bool]:
     """Return whether tiles were done at once, and whether the result is the definition's."""
-    bundle = spyrec.compile(graph)
+    bundle = spyrec.compile(graph, FROM_MEMORY)
     attempts.clear()
     found = spyrec.run(bundle, inputs).outputs["y"]
     made = list(attempts)
@@ -119,7 +123,7 @@ def test_tiles_that_store_to_one_place_are_not_done_at_once(attempts: list[bool]
 
 def executable_of(graph: dict[str, object]) -> MatmulExecutable:
     """Return the only product of a graph in loops."""
-    bundle = spyrec.compile(graph)
+    bundle = spyrec.compile(graph, FROM_MEMORY)
     (job,) = ExecutionPlan(bundle).jobs
     assert job.binary is not None
     image = read_image(job.binary.image_bytes)
@@ -152,7 +156,7 @@ def test_rounds_are_joined_only_where_they_store_apart_from_each_other_and_from_
 def test_a_loaded_model_does_tiles_at_once_wherever_its_arguments_lie(attempts: list[bool]) -> None:
     extents = 64, 128, 256
     graph = product(extents, [("M", 2), ("N", 2)])
-    with spyrec.load(spyrec.compile(graph)) as model:
+    with spyrec.load(spyrec.compile(graph, FROM_MEMORY)) as model:
         for scale in (1.0, 0.5, 2.0):
             inputs = {name: (scale * values).astype(np.float16) for name, values in operands(extents).items()}
             plain = spyrec.run(spyrec.compile({**graph, "loops": list[object]()}), inputs).outputs["y"]

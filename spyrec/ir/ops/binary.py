@@ -89,8 +89,10 @@ class AlphaAttributes:
 
 
 def complete_alpha(operands: OperandTypes, attributes: AlphaAttributes) -> AlphaAttributes:
-    """Return the factor of floats as a float, however it is written."""
-    return AlphaAttributes(float(attributes.alpha)) if common_dtype(operands).is_float else attributes
+    """Return the factor of floats as a float, however it is written; 1 is the default of all, which no text says."""
+    if not common_dtype(operands).is_float:
+        return attributes
+    return AlphaAttributes() if attributes.alpha == 1 else AlphaAttributes(float(attributes.alpha))
 
 
 def _infer_scaled(operands: OperandTypes, attributes: AlphaAttributes) -> tuple[TensorType, ...]:
