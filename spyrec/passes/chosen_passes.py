@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from spyrec.diagnostics import Location, refuse
+from spyrec.diagnostics.codes import CODES
 from spyrec.ir.graph import Graph, location_of
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.text import read_ir
@@ -83,7 +84,7 @@ def _breach(graph: Graph | KernelGraph) -> tuple[str, str] | None:
     if not found:
         return None
     code, _, fact = found[0].partition(" ")
-    return code, fact
+    return (code, fact) if code in CODES else (BROKEN, found[0])  # not every rule has a code of its own
 
 
 def run_chosen(
