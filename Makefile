@@ -7,7 +7,7 @@ STAMP := $(VENV)/installed
 TORCH := .cache/torch
 MODELS := torch==2.13.0 transformers==5.23.0 expecttest==0.3.0
 TORCH_TESTS := tests/frontends tests/torch_backend tests/conformance/test_torch.py tests/catalogue/test_against_torch.py \
-	tests/catalogue/test_signatures_against_torch.py
+	tests/catalogue/test_promotion_against_torch.py tests/catalogue/test_signatures_against_torch.py
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # the suite starts more than a hundred processes: without bytecode each of them compiles all modules again, for a second
 export PYTHONDONTWRITEBYTECODE :=

@@ -203,7 +203,8 @@ def test_a_planner_that_is_none_is_refused_with_those_there_are() -> None:
     with pytest.raises(SpyrecError) as caught:
         compile_relu("worst-fit")
     (diagnostic,) = caught.value.diagnostics
-    assert (diagnostic.code, diagnostic.hint) == ("SPY0414", 'did you mean "best-fit"? choose one of best-fit, omnimalloc, cpsat')
+    hint = 'did you mean "best-fit"? choose one of best-fit, omnimalloc, cpsat'
+    assert (diagnostic.code, diagnostic.hint) == ("SPY0414", hint)
 
 
 def compile_relu(planner: str) -> Bundle:
