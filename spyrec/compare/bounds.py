@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from spyrec.compare.error_rule import ErrorRule, Step
+from spyrec.compare.error_rule import ErrorRule, Step, as_wrapped
 from spyrec.compare.op_roundings import held_to_op
 from spyrec.compare.propagation import SINGLE_ROUNDOFF, cast_rule, error_rule, host_rule, term_count
 from spyrec.compare.simulation import Simulation, simulation_of
@@ -197,7 +197,7 @@ class _NodeRun:
             values = self.definition.reference(
                 [track and track.exact for track in self.operands], self.node.attributes
             )[0]
-            return stored_exactly_known(values, self._storage)
+            return stored_exactly_known(as_wrapped(values, self.dtype), self._storage)
         if self.definition.kind in (OpKind.VIEW, OpKind.MOVEMENT) and len(self.operands) == 1:
             (operand,) = self.operands
             assert operand is not None
@@ -212,7 +212,7 @@ class _NodeRun:
         else:
             simulation = simulation_of(self.definition, self.node.attributes, rule, step, self.dtype)
             unrounded, noise = simulation.run_with_partial_sums(devices)
-        device = self._storage.rounded(unrounded)
+        device = self._storage.rounded(as_wrapped(unrounded, self.dtype))
         samples = self._samples(simulation, rule, noise)
         statistical = self._statistical(step, device, samples, rule)
         worst, jump = self._worst_case(step, simulation, rule)
@@ -239,7 +239,8 @@ class _NodeRun:
     def _step(self) -> Step:
         values = tuple(track and track.exact for track in self.operands)
         result = np.asarray(self.definition.reference(values, self.node.attributes)[self.number])
-        return Step(self.definition, self.node.attributes, values, result, self.number)
+        result = as_wrapped(result, self.dtype)
+        return Step(self.definition, self.node.attributes, values, result, self.number, self.dtype)
 
     def _rule(self) -> ErrorRule:
         stored = [track and track.storage for track in self.operands]
@@ -259,7 +260,8 @@ class _NodeRun:
         for index in range(SAMPLES):
             if has_samples and index > 0:
                 values = simulation.run([track and track.sample(index) for track in self.operands])
-            results.append(self._perturbed(values, noise, rule, index) if rule.rounds else values)
+            held = as_wrapped(values, self.dtype)
+            results.append(self._perturbed(held, noise, rule, index) if rule.rounds else held)
         return tuple(results)
 
     def _perturbed(self, values: Array, noise: Floats | None, rule: ErrorRule, index: int) -> Array:

@@ -9,14 +9,23 @@ import numpy.typing as npt
 
 from spyrec.compare.storage import Array, Floats
 from spyrec.dataclass import dataclass
+from spyrec.hardware.dtypes import DType
+from spyrec.ir.numbers import as_computed
 from spyrec.ir.opdef import Attributes, OpDef
+
+
+def as_wrapped(values: Array, dtype: DType) -> Array:
+    """Return a result as values of ``dtype`` are computed with: integers of 32 bits and fewer wrap around."""
+    is_narrow = not dtype.is_float and dtype not in (DType.BOOL, DType.INT64)
+    return as_computed(values, dtype) if is_narrow else values
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One node at its exact operands ``values``, in the op's order; ``result`` is what the reference makes of them.
 
-    ``number``: which of the node's results it is.
+    ``number``: which of the node's results it is; ``dtype``: of that result, in which whole numbers wrap around;
+    without one, none does.
     """
 
     definition: OpDef
@@ -24,11 +33,19 @@ class Step:
     values: tuple[Array | None, ...]
     result: Array
     number: int = 0
+    dtype: DType | None = None
 
     def apply(self, *operands: Array | None) -> Floats:
         """Return the reference at other operands, as float64."""
         with np.errstate(all="ignore"):
             return np.asarray(self.definition.reference(operands, self.attributes)[self.number], dtype=np.float64)
+
+    def result_at(self, *operands: Array | None) -> Floats:
+        """Return the result at other operands, as float64: what :meth:`apply` gives, wrapped around in its dtype."""
+        with np.errstate(all="ignore"):
+            found = np.asarray(self.definition.reference(operands, self.attributes)[self.number])
+            wrapped = found if self.dtype is None else as_wrapped(found, self.dtype)
+            return wrapped.astype(np.float64, copy=False)
 
     def value(self, index: int) -> Floats:
         """Return an operand that is present, as float64."""

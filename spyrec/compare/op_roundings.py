@@ -26,12 +26,15 @@ def held_to_op(definition: OpDef, attributes: Attributes, operands: Sequence[Tra
     """Return the track of an op's result with the smaller of its own bound and that of the op's roundings.
 
     Where an operand may be another one by a choice that rounding turned over, the track stays: samples do not show it.
+    So it does where the op itself chooses, as frac does, and its operand is not known to the last digit.
     """
     assert definition.roundings is not None
     if any(operand is not None and operand.jump is not None for operand in operands):
         return track
     op = _Op(definition, attributes, definition.roundings)
     bound = op.bound(operands, track)
+    if definition.roundings.is_exact and op.is_sampled(operands):
+        bound = np.where(track.jump_or_zero() > 0, np.inf, bound)
     jump = None if track.jump is None else np.minimum(track.jump, bound)
     return replace(track, error=np.minimum(track.bound(), bound), jump=jump)
 
@@ -48,17 +51,23 @@ class _Op:
         exact = [operand and operand.exact for operand in operands]
         want = self._apply(exact)
         stored = result.storage.rounded(self._apply([operand and operand.device for operand in operands]))
-        has_samples = any(operand is not None and operand.samples is not None for operand in operands)
         samples = [
             self._apply([operand and operand.sample(index) for operand in operands])
-            for index in range(_SAMPLES if has_samples else 0)
+            for index in range(_SAMPLES if self.is_sampled(operands) else 0)
         ]
         bound = statistical_bound(want, stored, samples) if samples else absolute_difference(want, stored)
+        if self._roundings.is_exact:
+            return np.where(np.isnan(bound), np.inf, bound)
         bound = bound + self._spread(operands, exact, want) + self._vanishing(exact, want)
         bound = bound + result.storage.rounding_error(np.abs(want) + bound, self._roundings.result)
         if self._roundings.centre is not None:  # what is added up inside are positive functions of the distances
             bound = bound + _INNER * np.abs(want)
         return np.where(np.isnan(bound), np.inf, bound)
+
+    @staticmethod
+    def is_sampled(operands: Sequence[Track | None]) -> bool:
+        """Whether an operand has been rounded since the inputs, of which the device's own rounding is known."""
+        return any(operand is not None and operand.samples is not None for operand in operands)
 
     def _apply(self, operands: Sequence[Array | None]) -> Floats:
         return np.asarray(self._definition.reference(operands, self._attributes)[0], dtype=np.float64)

@@ -281,7 +281,7 @@ def _of_corners(step: Step, errors: Errors) -> Floats:
             signs = (1.0, -1.0)[corner] if corner < 2 else generator.choice((-1.0, 1.0), size=value.shape)
             moved_values.append(_moved_by(value, error * signs))
         try:
-            changed = step.apply(*moved_values)
+            changed = step.result_at(*moved_values)
         except OpError:  # an index that is off by its error names no element: the device may refuse
             return np.full(step.result.shape, np.inf)
         np.maximum(worst, absolute_difference(changed, step.result), out=worst)
@@ -317,7 +317,7 @@ def _of_cut(step: Step, errors: Errors) -> Floats:
     value, error = step.value(0), present(errors, 0)
     worst = np.zeros(step.result.shape)
     for point in (value - error, value + error, np.clip(0.0, value - error, value + error)):
-        np.maximum(worst, absolute_difference(step.apply(point), step.result), out=worst)
+        np.maximum(worst, absolute_difference(step.result_at(point), step.result), out=worst)
     return worst
 
 

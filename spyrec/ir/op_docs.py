@@ -172,6 +172,7 @@ def docs_page() -> str:
         "  operand may be off by 16 roundings of float32, which is what arithmetic inside may cost. A *gate* is a",
         "  float32 factor inside that goes to 0: below 2\\*\\*-126 a rounding is absolute, and the result may be off",
         "  by 2\\*\\*-150 times what the gate multiplies (`silu(-100)` by 1.9 %), but never by more than all of it.",
+        "  Of 0 the result is the op at the operands that the device holds, to the last digit.",
         "  Without a number the steps are exact but for one, or have bounds of their own.",
         "  Where roundings are those of a distance, it is the distance from a mean or largest element that was found",
         "  by arithmetic inside: what that rounded is taken out again, and roundings of it are left. Below the",

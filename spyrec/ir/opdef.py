@@ -144,12 +144,19 @@ class Roundings:
     and the product by that times the magnitude of what is multiplied: ``silu(-100) = -100 * 3.7e-44`` by 1.9 %.  The
     factor rounded to 0 or to the least subnormal is off by at most itself, so the product is by no more than all of it,
     and where the exact product is 0 nothing is forgiven.
+
+    An op of 0 roundings is exact: its result is the op at the operands that the device holds, and nothing is forgiven.
     """
 
     result: float
     operands: float = 0.0
     centre: Centre | None = None
     gated: Callable[[Sequence[Array | None], Attributes], Array] | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing inside rounds."""
+        return self.result == 0.0
 
 
 OperandTypes = Sequence[TensorType | None]

@@ -17,8 +17,7 @@ _MEMORY = "it names places in memory, and a value of a graph has elements, but n
 _NUMBER = "it makes a Python number of a tensor, and a graph has tensors alone"
 _MATRIX = "it is a factorization of matrices, whose steps depend on the numbers"
 _SPARSE = "tensors are dense"
-_OVERLAP = "windows that overlap are added into one another; with a kernel of ones it is conv_transpose2d"
-_BETWEEN = "it reads between elements, at places that are numbers of an operand; a constant grid is a matrix product"
+_BETWEEN = "of places between elements those of images of two dims are read alone, by grid_sampler_2d"
 _TRAINING = "it computes gradients or learns from a batch, and a graph is of inference"
 _SIZES = "it reads sizes while a program runs, and a graph states them in its dims"
 
@@ -36,8 +35,7 @@ _REASONS = {
     _TRAINING: "_adaptive_avg_pool2d_backward _native_batch_norm_legit avg_pool2d_backward convolution_backward "
     "embedding_dense_backward max_pool2d_with_indices_backward native_group_norm_backward native_layer_norm_backward",
     _SIZES: "sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride",
-    _OVERLAP: "fold",
-    _BETWEEN: "grid_sampler_3d grid_sample",
+    _BETWEEN: "grid_sampler_3d",
     _SPARSE: "to_sparse to_dense sparse_coo_tensor coalesce _sparse_mm",
 }
 
@@ -62,6 +60,8 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "convolution": ("conv1d", "conv2d", "conv_transpose2d"),
         "copy": ("to", "expand"),
         "fill": ("full",),
+        "fold": ("col2im",),
+        "grid_sample": ("grid_sampler_2d",),
         "max_pool2d_with_indices": ("max_pool2d",),
         "max_pool3d_with_indices": ("max_pool3d",),
         "native_group_norm": ("group_norm",),

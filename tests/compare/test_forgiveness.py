@@ -13,7 +13,8 @@ import pytest
 import spyrec
 from spyrec.compare.bounds import bound_outputs
 from spyrec.compare.check import check_outputs
-from spyrec.compare.verdict import OutputCase
+from spyrec.compare.storage import DLFLOAT16
+from spyrec.compare.verdict import CheckReport, OutputCase
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.numbers import decode, encode
@@ -32,10 +33,13 @@ ROUNDOFF = {"float16": 2.0**-10, "float32": 2.0**-24}
 INNER = 16 * 2.0**-24
 
 EXACT = """
-add sub bitwise_and bitwise_not bitwise_or bitwise_xor ceil dropout frac hardtanh leaky_relu logical_and logical_not
-logical_or logical_xor masked_fill prelu relu6 sign square threshold trunc
+add sub bitwise_and bitwise_not bitwise_or bitwise_xor dropout hardtanh leaky_relu logical_and logical_not
+logical_or logical_xor masked_fill prelu relu6 square threshold
 """
 """Made of steps that are exact, but for one that rounds once."""
+
+NONE = ("ceil", "frac", "sign", "trunc")
+"""Made of steps that are all exact: they state 0 roundings."""
 
 FEW = "hardsigmoid hardswish"
 """Made of two or three steps that round, none of which cancels: each is exact where the sum of the first is small."""
@@ -254,7 +258,85 @@ def test_every_op_that_is_made_of_others_states_its_roundings_or_rounds_once() -
     known = {*EXACT.split(), *FEW.split(), *PRODUCTS.split(), *WHOLE.split()}
     ours = made - stating - known
     assert not ours, ours
-    assert {item.op for item in CASES} | set(UNPACKED.split()) >= stating
+    assert {item.op for item in CASES} | set(UNPACKED.split()) | set(NONE) >= stating
+    assert {item.name for item in catalogue().values() if item.roundings and item.roundings.is_exact} == set(NONE)
+
+
+def _planted(report_of: Callable[[Floats], CheckReport], want: Floats, at: int, off: float) -> bool:
+    """Whether the check fails where one element of a right result is off."""
+    got = want.copy()
+    got[at] += off
+    report = report_of(got)
+    return report.failed_elements == 1 and report.worst.index == (at,)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("op", NONE)
+def test_an_exact_op_is_the_op_at_the_number_that_the_device_holds(op: str, dtype: str) -> None:
+    """Steps forgave a rounding of x, which from 512 on is any fraction."""
+    limit = 511.5 if dtype == "float16" else 2.0**22 - 0.5
+    x = held(
+        np.concatenate([np.arange(-limit, limit, limit / 511), LINE.ravel(), WIDE.ravel(), [0.0, 3.0, -3.0]]), dtype
+    )
+    graph = graph_of(op, [x], {})
+    want = reference(graph, [x.astype(np.float64)])
+    run = spyrec.run(spyrec.compile(graph), {"x0": x}, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert run.check["y"].ok
+    np.testing.assert_array_equal(run.outputs["y"].astype(np.float64), want)
+    source = read_graph_data(graph)
+
+    def report_of(got: Floats) -> CheckReport:
+        return check_outputs(source, {"x0": x}, {"y": got})["y"]
+
+    for at in (0, 1, 510, 900, len(x) - 1):
+        assert _planted(report_of, want, at, 2.0**-9), (at, x[at])
+
+
+@pytest.mark.parametrize("op", NONE)
+def test_an_exact_op_is_held_to_no_more_than_what_rounding_its_operand_changes(op: str) -> None:
+    """float16 of 11 digits, of which the device holds 10: the fraction of 700.5 is lost, and no more than that."""
+    x = np.array([700.5, 366.5, -700.5, 2.9995, 1023.5, 19.75, 5.25], np.float16)
+    graph = graph_of(op, [x], {})
+    exact = x.astype(np.float64)
+    run = spyrec.run(spyrec.compile(graph), {"x0": x}, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert run.check["y"].ok
+    source, want = read_graph_data(graph), reference(graph, [exact])
+
+    def report_of(got: Floats) -> CheckReport:
+        return check_outputs(source, {"x0": x}, {"y": got})["y"]
+
+    stored = reference(graph, [DLFLOAT16.rounded(x).astype(np.float64)])
+    for at in range(len(x)):
+        assert _planted(report_of, want, at, 2.0 * abs(stored[at] - want[at]) + 2.0**-7), (at, x[at])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("op", NONE)
+def test_an_exact_op_after_roundings_is_not_held_to_a_choice_that_they_turn_over(op: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    a, b = held(random.integers(-40, 41, (8, 64)) * 0.25), held(random.standard_normal((64, 64)))
+    whole = held(np.rint(b.astype(np.float64) * 4) / 4)
+    inputs = [{"name": name, "shape": [*item.shape], "dtype": "float16"} for name, item in (("a", a), ("b", whole))]
+    nodes: list[dict[str, object]] = [
+        {"name": "p", "op": "matmul", "inputs": ["a", "b"], "outputs": ["p"], "attrs": {}},
+        {"name": "s", "op": "mul", "inputs": ["p", 0.1], "outputs": ["s"], "attrs": {}},
+        {"name": "t", "op": "mul", "inputs": ["s", 10.0], "outputs": ["t"], "attrs": {}},
+        {"name": "n", "op": op, "inputs": ["t"], "outputs": ["y"], "attrs": {}},
+    ]
+    graph: dict[str, object] = {
+        "format": "spyrec.graph/1", "name": "g", "inputs": inputs, "nodes": nodes, "outputs": ["y"],
+    }  # fmt: skip
+    run = spyrec.run(spyrec.compile(graph), {"a": a, "b": whole}, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert run.check["y"].ok, run.check["y"]
+    source = read_graph_data(graph)
+    product = a.astype(np.float64) @ whole.astype(np.float64)
+    for nudge in (-(2.0**-9), 2.0**-9):  # as another order of roundings might have it
+        moved = DLFLOAT16.rounded(product * (1 + nudge)).astype(np.float64)
+        got = reference(graph_of(op, [a], {}), [moved])
+        assert check_outputs(source, {"a": a, "b": whole}, {"y": got})["y"].ok
 
 
 def _bad_gelu(builder: NodeBuilder) -> str:

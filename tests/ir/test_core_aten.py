@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,13 @@ def test_another_name_is_answered_with_the_op_that_says_the_same() -> None:
     assert (found.code, found.hint) == ("SPY0118", "here it is softmax")
     assert diagnostic_of("alias").hint == "here it is clone"
     assert diagnostic_of("copy").hint == "here it is to or expand"
+    assert diagnostic_of("fold").hint == "here it is col2im"
+    assert diagnostic_of("grid_sample").hint == "here it is grid_sampler_2d"
+
+
+def test_a_name_that_an_op_says_it_goes_by_in_pytorch_is_answered_with_that_op() -> None:
+    summaries = {item.name: item.summary for item in catalogue().values() if item.is_public}
+    said = [(name, found) for name, text in summaries.items() for found in re.findall(r"torch[\w.]*\.(\w+)", text)]
+    assert said
+    for name, found in said:
+        assert found == name or name in OTHER_NAMES.get(found, ()), (name, found)

@@ -13,7 +13,7 @@ import numpy as np
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, Formats
 from spyrec.ir.attributes import NO_ATTRIBUTES
-from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, rule
+from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Roundings, rule
 from spyrec.ir.operands import Floats, array, floats, tensor
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, float_result, whole_result
 from spyrec.ir.samples import f16, f32, i64
@@ -22,12 +22,15 @@ from spyrec.ir.types import TensorType
 _FLOAT_SAMPLES = tuple(((found,), NO_ATTRIBUTES) for found in (f16(3, 5), f16(), f16(2, 1, 3, 70), f32(4, 33)))
 _SAMPLES = (*_FLOAT_SAMPLES, ((i64(4),), NO_ATTRIBUTES))
 
+_EXACT = Roundings(0.0)
+"""The fraction of a number of a format, and the number without it, are numbers of that format."""
+
 
 def _define(name: str, summary: str, function: Callable[[Floats], Floats], formats: Formats = HALF_OR_SINGLE) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(floats(operands)),)
 
-    define_pointwise(name, summary, ONE, PointwiseRules(whole_result, reference, formats), _SAMPLES)
+    define_pointwise(name, summary, ONE, PointwiseRules(whole_result, reference, formats, roundings=_EXACT), _SAMPLES)
 
 
 def _sign(x: Floats) -> Floats:
@@ -49,7 +52,7 @@ define_pointwise(
     "frac",
     "the fraction of x, with its sign",
     ONE,
-    PointwiseRules(float_result, _frac, HALF_OR_SINGLE),
+    PointwiseRules(float_result, _frac, HALF_OR_SINGLE, roundings=_EXACT),
     _FLOAT_SAMPLES,
 )
 
