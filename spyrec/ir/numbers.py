@@ -70,10 +70,11 @@ def misfit(number: float | bool, dtype: DType) -> str:
     low, high = _INTEGER_BITS.get(dtype) or (-LARGEST[dtype], LARGEST[dtype])
     if dtype in _INTEGER_BITS and low <= number <= high:
         return "its numbers are whole"
-    return f"its numbers run from {_short(low)} to {_short(high)}"
+    return f"its numbers run from {short(low)} to {short(high)}"
 
 
-def _short(number: float) -> str:
+def short(number: float) -> str:
+    """Return a number as messages write it: whole ones of 64 bits with all digits, else as Python does."""
     return str(int(number)) if abs(number) < 2**63 + 1 else str(number)
 
 
