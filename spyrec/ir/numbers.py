@@ -38,8 +38,9 @@ def fits(number: float | bool, dtype: DType) -> bool:
         return number in (0, 1)
     if dtype in _INTEGER_BITS:
         low, high = _INTEGER_BITS[dtype]
-        return math.isfinite(number) and number == int(number) and low <= number <= high
-    if math.isinf(number):
+        is_whole = isinstance(number, int) or (math.isfinite(number) and number == int(number))
+        return is_whole and low <= number <= high
+    if isinstance(number, float) and math.isinf(number):
         return dtype in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32)
     return abs(number) <= LARGEST[dtype]
 
@@ -79,7 +80,7 @@ def short(number: float) -> str:
 
 
 def as_written(number: float | bool) -> float | bool:
-    """Return a number as a graph file can hold it again: an integer of more than 64 bits is a float."""
+    """Return a number beside floats as a graph holds it: an integer of more than 64 bits is a float."""
     return number if isinstance(number, float) or -(2**63) <= number < 2**63 else float(number)
 
 
