@@ -38,7 +38,7 @@ def fits(number: float | bool, dtype: DType) -> bool:
         return number in (0, 1)
     if dtype in _INTEGER_BITS:
         low, high = _INTEGER_BITS[dtype]
-        is_whole = isinstance(number, int) or (math.isfinite(number) and number == int(number))
+        is_whole = isinstance(number, int) or number.is_integer()
         return is_whole and low <= number <= high
     if isinstance(number, float) and math.isinf(number):
         return dtype in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32)
