@@ -18,7 +18,6 @@ from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import Spelling
 from spyrec.ir.near_names import may_guess, meant_dtype
-from spyrec.ir.numbers import as_written
 from spyrec.ir.opdef import Attributes
 from spyrec.ir.sizes import NamedSize, SizeError, read_size
 
@@ -145,7 +144,7 @@ def _read_number(raw: JsonValue) -> float | int | bool:
         raise AttributeTextError("SPY0103", f"number {raw} is not finite")
     if abs(raw) >= 2**1023:
         raise AttributeTextError("SPY0103", "the number overflows float64")
-    return as_written(raw)
+    return raw
 
 
 def _read_real(raw: JsonValue) -> float | int:

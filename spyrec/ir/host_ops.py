@@ -18,7 +18,7 @@ from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.inference import operand_types
-from spyrec.ir.numbers import as_computed, decode, encode, fits
+from spyrec.ir.numbers import as_computed, decode, encode, short
 from spyrec.ir.opdef import Array, Attributes, OpDef, OpKind, catalogue
 from spyrec.ir.types import TensorType
 
@@ -115,19 +115,20 @@ def compute_on_host(
                 else:
                     if wanted.dtype is DType.INT64:
                         refuse_wide(name, array)
-                    refuse_wide_cast(node, name, array, wanted.dtype)
+                    else:
+                        refuse_wide_cast(node, name, array, wanted.dtype)
                     results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
                 held[name] = results[name]
     return results
 
 
 def refuse_wide_cast(node: Node, name: str, array: HostArray, wanted: DType) -> None:
-    """Refuse a conversion to int32 of what does not fit (SPY0318).
+    """Refuse a conversion to int32 or int64 of what does not fit: NaN, an infinity, a number beyond (SPY0318).
 
-    PyTorch promises nothing of it; what arithmetic of int32 makes wraps around.
+    PyTorch promises nothing of it; what arithmetic of int32 makes wraps around.  ``array``: the numbers, cut off.
     """
-    if wanted is DType.INT32 and catalogue()[node.op].kind is OpKind.CAST:
-        refuse_wide(name, as_computed(array, DType.INT64))
+    if wanted in (DType.INT32, DType.INT64) and catalogue()[node.op].kind is OpKind.CAST:
+        refuse_wide(name, array, wanted)
 
 
 def _have_one_carrier(graph: Graph, names: Sequence[str], held: Mapping[str, HostArray]) -> bool:
@@ -142,10 +143,16 @@ def _stored(name: str, array: Array, wanted: TensorType) -> HostArray:
     return np.ascontiguousarray(encode(array, wanted.dtype)).reshape(wanted.shape)
 
 
-def refuse_wide(name: str, array: HostArray) -> None:
-    """Refuse integers that the device's 32 bits do not hold (SPY0318)."""
-    if array.size and not (fits(int(array.min()), DType.INT32) and fits(int(array.max()), DType.INT32)):
-        flat = array.reshape(-1).astype(np.int64, copy=False)
-        place = int(np.argmax((flat < -(2**31)) | (flat >= 2**31)))
+def refuse_wide(name: str, array: HostArray, dtype: DType = DType.INT32) -> None:
+    """Refuse integers, or floats cut off to them, that ``dtype`` does not hold: by default the device's 32 bits.
+
+    NaN and infinities are none.  Errors: SPY0318, with the first such number and its place.
+    """
+    bits = 8 * np.dtype(dtype.carrier).itemsize
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1)
+    is_bool = array.dtype.kind == "b"  # NumPy compares none with numbers of more than 64 bits
+    if array.size and not is_bool and not (array.min() >= low and array.max() < high):  # of NaN both are False
+        flat = array.reshape(-1)
+        place = int(np.argmin((flat >= low) & (flat < high)))
         index = [int(item) for item in np.unravel_index(place, array.shape)]
-        raise refuse("SPY0318", f'"{name}" holds {int(flat[place])} at {index}, which 32 bits do not hold')
+        raise refuse("SPY0318", f'"{name}" holds {short(flat[place].item())} at {index}, which {bits} bits do not hold')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import cast
 
 from spyrec.diagnostics import Location, ModelPlace
@@ -169,9 +169,10 @@ class NodeReader:
         pin = self._declarations.read_pin(model.layout, inferred.results[0].rank, place)
         for name, result, dims in zip(names, inferred.results, inferred.dims):
             self._declarations.values[name] = Value(name, result, dims, place, pin if name == names[0] else None)
-        complete = complete_attributes(definition, inferred.operands, attributes)
+        complete = _as_graphs_hold(complete_attributes(definition, inferred.operands, attributes))
         padding = 0 if definition.is_variadic else len(definition.operands) - len(call.operands)
-        inputs = (*call.operands, *((None,) * padding))
+        operands = (Scalar(as_written(item.value)) if isinstance(item, Scalar) else item for item in call.operands)
+        inputs = (*operands, *((None,) * padding))
         return Node(model.name, definition.name, inputs, names, complete, place)
 
     def _result_names(self, model: NodeText, definition: OpDef, inferred: Inferred | None) -> tuple[str, ...]:
@@ -241,7 +242,7 @@ class NodeReader:
         if text is None:
             return None
         if not isinstance(text, str):
-            return Scalar(as_written(text))
+            return Scalar(text)
         is_infinity = text == "-inf" or (text == "inf" and not self._is_value("inf"))
         return Scalar(float(text)) if is_infinity else text
 
@@ -356,7 +357,7 @@ class _Call:
             if not isinstance(raw, int | float):
                 break
             del self.attributes[spec.name]
-            self.operands.append(Scalar(as_written(raw)))
+            self.operands.append(Scalar(raw))
         if self.definition.is_variadic:
             return
         self._move_numbers()
@@ -376,6 +377,14 @@ class _Call:
             if is_named and isinstance(operand, Scalar):
                 self.attributes[spec.name] = _as_text(operand.value)
                 self.operands[index] = None
+
+
+def _as_graphs_hold(attributes: Attributes) -> Attributes:
+    """Return attributes with integers of more than 64 bits, which stand beside floats, as floats."""
+    given = {item.name: getattr(attributes, item.name) for item in fields(attributes)}
+    wide = {name: as_written(value) for name, value in given.items() if isinstance(value, int)}
+    changed = {name: value for name, value in wide.items() if isinstance(value, float)}
+    return replace(attributes, **changed) if changed else attributes
 
 
 def _as_text(value: float | bool | None) -> JsonValue:

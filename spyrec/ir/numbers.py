@@ -38,8 +38,9 @@ def fits(number: float | bool, dtype: DType) -> bool:
         return number in (0, 1)
     if dtype in _INTEGER_BITS:
         low, high = _INTEGER_BITS[dtype]
-        return math.isfinite(number) and number == int(number) and low <= number <= high
-    if math.isinf(number):
+        is_whole = isinstance(number, int) or number.is_integer()
+        return is_whole and low <= number <= high
+    if isinstance(number, float) and math.isinf(number):
         return dtype in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32)
     return abs(number) <= LARGEST[dtype]
 
@@ -70,15 +71,16 @@ def misfit(number: float | bool, dtype: DType) -> str:
     low, high = _INTEGER_BITS.get(dtype) or (-LARGEST[dtype], LARGEST[dtype])
     if dtype in _INTEGER_BITS and low <= number <= high:
         return "its numbers are whole"
-    return f"its numbers run from {_short(low)} to {_short(high)}"
+    return f"its numbers run from {short(low)} to {short(high)}"
 
 
-def _short(number: float) -> str:
+def short(number: float) -> str:
+    """Return a number as messages write it: whole ones of 64 bits with all digits, else as Python does."""
     return str(int(number)) if abs(number) < 2**63 + 1 else str(number)
 
 
 def as_written(number: float | bool) -> float | bool:
-    """Return a number as a graph file can hold it again: an integer of more than 64 bits is a float."""
+    """Return a number beside floats as a graph holds it: an integer of more than 64 bits is a float."""
     return number if isinstance(number, float) or -(2**63) <= number < 2**63 else float(number)
 
 

@@ -99,13 +99,18 @@ def require_alpha(dtype: DType, alpha: float) -> None:
 def converted(values: Array, dtype: DType | None) -> Array:
     """Return values as an op computes with them after a conversion: float64, int64 (cut off), or bool.
 
-    Without a dtype floats stay, and integers and bools become int64.
+    Without a dtype floats stay, and integers and bools become int64.  Errors: SPY0318 what no int64 is, as NaN, of
+    which PyTorch promises nothing; where narrow integers are asked for, it is any number.
     """
     if dtype is DType.BOOL:
         return values != 0
     is_float = values.dtype.kind == "f" if dtype is None else dtype.is_float
     if is_float or values.dtype.kind != "f":
         return values.astype(np.float64 if is_float else np.int64)
+    if dtype in (DType.INT32, DType.INT64):
+        for number in values[~(np.abs(values) < 2.0**63)].flat:
+            hint = "keep the numbers within 64 bits, or add them as floats"
+            raise OpError("SPY0318", f"{number} is no {dtype.value}", hint=hint, operand=0)
     return np.trunc(values).astype(np.int64)
 
 

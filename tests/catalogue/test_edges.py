@@ -161,3 +161,47 @@ def test_what_has_no_such_numbers_is_refused(
             {f"x{place}": item for place, item in enumerate(inputs)},
         )
     assert code in {item.code for item in caught.value.diagnostics}
+
+
+WIDER_THAN_64_BITS = (2**63, 2**64, -(2**63) - 1, 10**30)
+
+
+@pytest.mark.parametrize("number", WIDER_THAN_64_BITS)
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("op", ["add", "mul", "lt", "maximum", "where", "masked_fill", "clamp", "full_like"])
+def test_a_whole_number_beyond_64_bits_beside_integers_is_refused_with_all_its_digits(
+    op: str, dtype: str, number: int
+) -> None:
+    builder = spyrec.GraphBuilder()
+    x, mask = builder.input("x", (2,), dtype), builder.input("m", (2,), "bool")
+    if dtype == "bool" and op in ("masked_fill", "full_like"):
+        pytest.skip("bools are filled with any number's truth")
+    operands = [mask, x, number] if op == "where" else [x, mask, number] if op == "masked_fill" else [x, number]
+    with pytest.raises(SpyrecError) as caught:
+        getattr(builder, op)(*operands)
+    (found,) = caught.value.diagnostics
+    assert found.code == ("SPY0202" if (op, dtype) == ("clamp", "bool") else "SPY0215")
+    assert str(number) in found.message or found.code == "SPY0202"
+
+
+@pytest.mark.parametrize("number", WIDER_THAN_64_BITS)
+@pytest.mark.parametrize("op", ["add", "maximum", "where", "masked_fill", "clamp", "full_like"])
+def test_beside_floats_it_is_a_float(op: str, number: int) -> None:
+    def result(given: float) -> Array:
+        builder = spyrec.GraphBuilder()
+        x, mask = builder.input("x", (2,), "float32"), builder.input("m", (2,), "bool")
+        operands = [mask, x, given] if op == "where" else [x, mask, given] if op == "masked_fill" else [x, given]
+        builder.output(getattr(builder, op)(*operands, name="y"))
+        inputs = {"x": np.array([1.0, 2.0], np.float32), "m": np.array([True, False])}
+        return spyrec.run(spyrec.compile(builder), inputs).outputs["y"]
+
+    found, wanted = result(number), result(float(number))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_float_beside_integers_stays_one_whatever_its_size() -> None:
+    data = graph_of("mul", [np.array([1, 2])], {"other": 1e30})
+    found = spyrec.run(spyrec.compile(data), {"x0": np.array([1, 2])}).outputs["y"]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, np.array([1e30, 2e30], np.float32))

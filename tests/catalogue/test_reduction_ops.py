@@ -372,3 +372,35 @@ def test_places_are_scipys_ranks_of_the_ends() -> None:
     x = quarters((40,))
     ranks = stats.rankdata(x, method="ordinal")  # pyright: ignore[reportUnknownMemberType]  # SciPy ships no types
     assert int(run_node("argmin", [x.astype("f4")], {})[0]) == int(np.flatnonzero(ranks == 1)[0])
+
+
+@pytest.mark.parametrize("op", ["sum", "prod"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "bool", "int64", "int32", "int16", "int8", "uint8"]
+)
+def test_sums_and_products_that_are_bools_say_whether_any_or_all_are_not_zero(dtype: str, op: str) -> None:
+    """Of the elements' truths, as in PyTorch: 0.5 - 0.5 is true."""
+    x = np.array([[1, 2, 0, -1], [0, 0, 0, 0], [1, -1, 2, 4], [0.5, -0.5, 0, 0], [0.25, 0.25, 0.5, 2.0**-14]])
+    values = np.abs(x) if dtype == "uint8" else x
+    held = values.astype(bool) if dtype == "bool" else values.astype(np.float32 if "float" in dtype else dtype)
+    given = (held.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bfloat16" else held.astype(dtype)
+    fold = np.any if op == "sum" else np.all
+    for dim in (None, 0, 1, -1, [0, 1]):
+        for keepdim in (False, True):
+            builder = spyrec.GraphBuilder()
+            value = builder.input("x", x.shape, dtype)
+            result = getattr(builder, op)(value, dtype="bool", keepdim=keepdim, **attributes_of(dim), name="y")
+            builder.output(result)
+            found = spyrec.run(spyrec.compile(builder), {"x": given}, spyrec.RunOptions(check=True))
+            assert found.is_ok
+            assert found.outputs["y"].dtype == np.bool_
+            np.testing.assert_array_equal(found.outputs["y"], fold(held != 0, axes(dim), keepdims=keepdim))
+
+
+@pytest.mark.parametrize(("op", "wanted"), [("sum", False), ("prod", True)])
+def test_sums_and_products_of_nothing_that_are_bools(op: str, wanted: bool) -> None:
+    builder = spyrec.GraphBuilder()
+    result = getattr(builder, op)(builder.input("x", (0, 3)), dtype="bool", dim=0, name="y")
+    builder.output(result)
+    found = spyrec.run(spyrec.compile(builder), {"x": np.zeros((0, 3), np.float16)}, spyrec.RunOptions(check=True))
+    np.testing.assert_array_equal(found.outputs["y"], [wanted] * 3)

@@ -95,6 +95,33 @@ def test_an_integer_of_more_than_32_bits_is_refused_with_its_place() -> None:
     assert caught.value.diagnostics[0].message == f'"y" holds {2**31} at [1, 2], which 32 bits do not hold'
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(("number", "shown"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_what_is_no_number_becomes_no_integer(number: float, shown: str, source: str, dtype: str) -> None:
+    data = graph([tensor("x", [2], source)], [node("y", "to", ["x"], dtype=dtype)], ["y"])
+    x = np.array([1.0, number], np.float32)
+    given = (x.view(np.uint32) >> 16).astype(np.uint16) if source == "bfloat16" else x.astype(source)
+    bundle = spyrec.compile(data)
+    for engine in ("fast", "reference"):
+        with pytest.raises(spyrec.SpyrecError) as caught:
+            spyrec.run(bundle, {"x": given}, spyrec.RunOptions(engine=engine))
+        assert caught.value.diagnostics[0].code == "SPY0318"
+        assert caught.value.diagnostics[0].message == f'"y" holds {shown} at [1], which 32 bits do not hold'
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "cumsum"])
+@pytest.mark.parametrize(("number", "shown"), [(np.nan, "nan"), (-np.inf, "-inf"), (1e30, "1.0000000150474662e+30")])
+def test_no_sum_of_integers_takes_what_is_none(op: str, number: float, shown: str) -> None:
+    data = graph([tensor("x", [2], "float32")], [node("y", op, ["x"], dim=0, dtype="int64")], ["y"])
+    if op != "cumsum":
+        data["nodes"][0]["attrs"]["dim"] = [0]
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(spyrec.compile(data), {"x": np.array([1.0, number], np.float32)})
+    assert caught.value.diagnostics[0].code == "SPY0318"
+    assert f"{shown} is no int64" in caught.value.diagnostics[0].message
+
+
 def test_narrow_integers_wrap_as_in_pytorch() -> None:
     bundle = spyrec.compile(graph([tensor("i", [2], "uint8")], [node("y", "mul", ["i", 3])], ["y"]))
     result = spyrec.run(bundle, {"i": np.array([100, 2], np.uint8)}, CHECKED)

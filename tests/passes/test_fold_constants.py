@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import spyrec
 from spyrec.ir.parts import HostPart
@@ -116,6 +117,23 @@ def test_a_table_may_pass_through_integers_that_no_device_holds() -> None:
         ["y"],
     )
     np.testing.assert_allclose(run(data)["y"].astype(float), X + np.arange(64) * 2e9 / 2**31, rtol=2.0**-8, atol=0.01)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize(
+    ("number", "divisor", "shown"), [(0.0, 0.0, "nan"), (-1.0, 0.0, "-inf"), (1e30, 1.0, "1e[+]30")]
+)
+def test_a_constant_that_is_no_integer_is_refused_when_a_graph_is_compiled(
+    number: float, divisor: float, shown: str, dtype: str
+) -> None:
+    nodes = [
+        node("p", "full", [], size=[2], fill_value=number, dtype="float32"),
+        node("q", "div", ["p", divisor]),
+        node("i", "to", ["q"], dtype=dtype),
+        node("y", "index_select", ["x", "i"], dim=0),
+    ]
+    with pytest.raises(spyrec.SpyrecError, match=f'SPY0318.*"i" holds {shown} at'):
+        spyrec.compile(graph(nodes, ["y"]))
 
 
 def test_the_graphs_own_constants_stay_what_they_are() -> None:

@@ -16,6 +16,7 @@ from spyrec.ir.opdef import (
     Array,
     AxisSources,
     DeviceOp,
+    HostRule,
     InferRule,
     OpDef,
     OperandSpec,
@@ -109,6 +110,13 @@ def _infer_total(operands: OperandTypes, attributes: FoldAttributes) -> tuple[Te
     return (TensorType(reduced_shape(operand.shape, attributes), dtype),)
 
 
+def _is_truth_of_single(operands: OperandTypes, attributes: FoldAttributes) -> str | None:
+    """Return why the host adds, or multiplies, what is judged first: a float32 may be below all 16-bit floats."""
+    is_truth = isinstance(attributes, ReductionAttributes) and attributes.dtype is DType.BOOL
+    is_single = tensor(operands).dtype is DType.FLOAT32
+    return "the device does not convert float32 to bool" if is_truth and is_single else None
+
+
 def _infer_extremum(operands: OperandTypes, attributes: FoldAttributes) -> tuple[TensorType, ...]:
     operand = tensor(operands)
     require_elements(operand, normalize_dims(attributes.dim, operand.rank))
@@ -181,6 +189,7 @@ class _Family:
     attributes: type
     infer: InferRule
     samples: tuple[Sample, ...]
+    host_when: HostRule | None = None
 
 
 def _define(name: str, summary: str, device: DeviceOp, family: _Family, reference: Reference) -> None:
@@ -196,12 +205,15 @@ def _define(name: str, summary: str, device: DeviceOp, family: _Family, referenc
             axes=rule(FoldAttributes, reduced_axes),
             formats=HALF_OR_SINGLE,
             device=device,
+            host_when=family.host_when,
             samples=family.samples,
         )
     )
 
 
-_TOTALS = _Family(ReductionAttributes, rule(FoldAttributes, _infer_total), _TOTAL_SAMPLES)
+_TOTALS = _Family(
+    ReductionAttributes, rule(FoldAttributes, _infer_total), _TOTAL_SAMPLES, rule(FoldAttributes, _is_truth_of_single)
+)
 _MEANS = _Family(ReductionAttributes, rule(FoldAttributes, _infer_mean), _TOTAL_SAMPLES)
 _EXTREMA = _Family(FoldAttributes, rule(FoldAttributes, _infer_extremum), _EXTREMUM_SAMPLES)
 _MEAN = DeviceOp("mean", rule(FoldAttributes, _mean_constants))
