@@ -1248,7 +1248,7 @@ class OpMethods:
         self,
         size: Extent | Sequence[Extent],
         fill_value: float | bool,
-        dtype: DTypeLike | None = None,
+        dtype: DTypeLike = "float16",
         *,
         name: str | None = None,
         outputs: Sequence[str] | None = None,

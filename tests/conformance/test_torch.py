@@ -103,6 +103,13 @@ def output_size(arguments: Arguments, rank: int) -> tuple[int, ...]:
     return (found,) * rank if isinstance(found, int) else tuple(found) * (rank // len(found))
 
 
+def interpolated(x: Sequence[Any], arguments: Arguments) -> object:
+    """A factor that is held alone is for all dims, which PyTorch takes as a number."""
+    factors = arguments["scale_factor"]
+    alone = factors[0] if factors is not None and len(factors) == 1 else factors
+    return functional.interpolate(x[0], **{**arguments, "scale_factor": alone})
+
+
 def sliced(x: Sequence[Any], arguments: Arguments) -> object:
     places = [slice(None)] * x[0].dim()
     places[arguments["dim"]] = slice(arguments["start"], arguments["end"], arguments["step"])
@@ -136,6 +143,7 @@ FUNCTIONS: dict[str, Function] = {
     "arange": lambda _, a: arange(a),
     "batch_norm": lambda x, a: functional.batch_norm(*x, eps=a["eps"]),
     "elu": lambda x, a: torch.ops.aten.elu(x[0], a["alpha"], a["scale"], a["input_scale"]),
+    "interpolate": interpolated,
     "instance_norm": lambda x, a: functional.instance_norm(*x, use_input_stats=a["use_input_stats"], eps=a["eps"]),
     "linalg_vector_norm": lambda x, a: torch.linalg.vector_norm(x[0], a["ord"], a["dim"], a["keepdim"]),
     "rsub": lambda x, a: x[1] - x[0] * int(a["alpha"]) if a["alpha"] == int(a["alpha"]) else x[1] - x[0] * a["alpha"],
