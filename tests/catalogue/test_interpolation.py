@@ -44,8 +44,8 @@ def sources(extent: int, count: int, attributes: dict[str, Any]) -> list[list[tu
 
 def interpolated(x: Array, extents: tuple[int, ...], attributes: dict[str, Any]) -> Array:
     result = np.zeros((*x.shape[:2], *extents))
-    given = attributes.get("scale_factor")
-    factors = given if isinstance(given, list) else [given] * len(extents)
+    given: list[float] | float | None = attributes.get("scale_factor")
+    factors: list[float | None] = [*given] if isinstance(given, list) else [given] * len(extents)
     tables = [
         sources(n, m, {**attributes, "scale_factor": factor})
         for n, m, factor in zip(x.shape[2:], extents, factors, strict=True)

@@ -16,7 +16,7 @@ from spyrec.emulator import device as emulated
 from spyrec.emulator.device import EmulatedDevice
 from spyrec.emulator.dispatch_table import DispatchTable
 from spyrec.emulator.launch import Launch
-from spyrec.emulator.operations.bound_calls import KernelStep
+from spyrec.emulator.operations.bound_calls import Integers, KernelStep
 from spyrec.emulator.units import units_of
 from spyrec.runtime.threads import Threads
 from tests.emulator.loop_programs import LoopProgram, Words, launched
@@ -73,15 +73,36 @@ def test_launches_at_two_places_by_turns_compute_each_place() -> None:
         assert machine.run(place) == expected[place]
 
 
+def has_tasks(step: KernelStep) -> bool:
+    """Whether threads could share a step."""
+    return step.tasks >= 2
+
+
+def more_than_one(threads: Threads, tasks: int, elements: int) -> bool:
+    """Whether there is a thread to share with, however little there is to do."""
+    return threads.count > 1 and tasks > 0 and elements > 0
+
+
+def driven_units(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Return what the driver is given from now on: the units of each call."""
+    found: list[list[int]] = []
+    drive = DispatchTable.run
+
+    def noted(table: DispatchTable, units: Integers, moved: Integers) -> None:
+        found.append(units.tolist())
+        drive(table, units, moved)
+
+    monkeypatch.setattr(DispatchTable, "run", noted)
+    return found
+
+
 def test_the_driver_of_repeated_launches_finds_each_place(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = TwoPlaces()
     expected = [machine.expected(place) for place in (0, 1)]
     machine.program = replace(machine.loaded, units=units_of(machine.loaded.schedule, machine.loaded.planned))
-    monkeypatch.setattr(KernelStep, "is_shared", property(lambda step: step.tasks >= 2))
-    monkeypatch.setattr(Threads, "shares", lambda threads, tasks, elements: threads.count > 1)
-    driven: list[list[int]] = []
-    drive = DispatchTable.run
-    monkeypatch.setattr(DispatchTable, "run", lambda *given: (driven.append(given[1].tolist()), drive(*given)))
+    monkeypatch.setattr(KernelStep, "is_shared", property(has_tasks))
+    monkeypatch.setattr(Threads, "shares", more_than_one)
+    driven = driven_units(monkeypatch)
     for place in (0, 1, 1, 0, 1):
         machine.clear(place)
         assert machine.run(place) == expected[place]
@@ -178,9 +199,7 @@ def test_threads_stay_together_from_the_second_launch_on_and_change_no_bit(monke
     hidden = builder.gelu(builder.layer_norm(x, normalized_shape=[768]) @ up)
     builder.output(builder.softmax(x + hidden @ down, -1))
     bundle, random = spyrec.compile(builder), np.random.default_rng(3)
-    driven: list[int] = []
-    drive = DispatchTable.run
-    monkeypatch.setattr(DispatchTable, "run", lambda *given: (driven.append(len(given[1])), drive(*given)))
+    driven = driven_units(monkeypatch)
     with spyrec.load(bundle) as model:
         for launch in range(3):
             given = {name: random.normal(0, 0.1, size).astype(np.float16)
@@ -191,4 +210,4 @@ def test_threads_stay_together_from_the_second_launch_on_and_change_no_bit(monke
             expected = spyrec.run(bundle, given).outputs  # of a device of its own, launched once
             assert len(driven) == before
             assert all(np.array_equal(found[name], expected[name]) for name in expected)
-    assert all(count >= 2 for count in driven)
+    assert all(len(units) >= 2 for units in driven)
