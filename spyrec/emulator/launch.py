@@ -110,6 +110,7 @@ class Launch:
         self._joined: dict[tuple[int, int], tuple[Integers, JoinedCalls | None]] = {}
         self._calls: list[BoundCalls | None] = [None] * len(self._units)
         self._is_straight = not self._has_loops
+        self._is_settled = self._has_loops
         self._threads = self._units[0].members[0].setting.threads if self._units else Threads(1)
         self._table: DispatchTable | None = None
         self._traces: dict[tuple[int, int], Trace] = {}
@@ -137,6 +138,9 @@ class Launch:
         self.begin_counting()
         for trace, outer in self.portions():
             self.play(trace, outer)
+        if not self._is_settled:
+            self._is_settled = True  # all units are bound now, and stay as they are
+            self._is_straight = not self._is_worth_sharing()
 
     def begin_counting(self) -> None:
         """Count the SuperDSCs that are executed from here on, if somebody listens."""
@@ -206,7 +210,6 @@ class Launch:
                 self.dispatch(number, shift)
                 if self._told is not None:
                     self.tell((number,))
-            self._is_straight = not (self._has_loops or self._is_worth_sharing())
             return
         driven = self._driven[trace.units]
         fewest = _WORTH_DRIVING if self._has_loops else 2  # what is shared is worth the driver at once
