@@ -110,7 +110,7 @@ define_pointwise(
     "round",
     "nearest number of decimals digits, the even one of two",
     ONE,
-    PointwiseRules(rule(RoundAttributes, _infer_round), rule(RoundAttributes, _round)),
+    PointwiseRules(rule(RoundAttributes, _infer_round), rule(RoundAttributes, _round), roundings=_EXACT),
     (
         *(((found,), RoundAttributes()) for found in (f16(3, 5), f32(4, 3), i64(4), f16())),
         ((f32(3, 2),), RoundAttributes(2)),
