@@ -87,14 +87,20 @@ class _Walk:
         self._held: dict[str, tuple[Graph, Node]] = {}
 
     def hold(self, source: Graph) -> None:
-        """Hold what became of the ops of ``source`` to the roundings that they state."""
+        """Hold what became of the ops of ``source`` to the roundings that they state.
+
+        An op that states none at all is held to its number where the host computes it whole, too.
+        """
         made = {name: (node.op, node.attributes) for node in self._graph.nodes for name in node.outputs}
         for node in source.nodes:
             if len(node.outputs) != 1:
                 continue  # each result is an op of its own
             operands = [name for name in node.inputs if isinstance(name, str)]
-            is_split = made.get(node.output) not in (None, (node.op, node.attributes))
-            if catalogue()[node.op].roundings is not None and is_split and self._knows(operands):
+            roundings = catalogue()[node.op].roundings
+            became = made.get(node.output)
+            is_other = became not in (None, (node.op, node.attributes))
+            is_exact = became is not None and roundings is not None and roundings.is_exact
+            if roundings is not None and (is_other or is_exact) and self._knows(operands):
                 self._held[node.output] = (source, node)
                 for name in operands:
                     self._remaining[name] = self._remaining.get(name, 0) + 1
@@ -248,7 +254,7 @@ class _NodeRun:
         is_cast = self.definition.kind is OpKind.CAST
         # integers have more digits than floats; a bool is cast on the device, and is 0 or 1 in any format
         if self.is_on_host and (not is_cast or is_whole):
-            return host_rule(self._storage.is_exact)
+            return host_rule(self.definition, self._storage.is_exact)
         return rule_of(self.definition, stored, self._storage)
 
     def _samples(self, simulation: Simulation, rule: ErrorRule, noise: Floats | None) -> tuple[Array, ...] | None:

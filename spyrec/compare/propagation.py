@@ -298,11 +298,16 @@ def _moved_by(value: Array, error: Floats) -> Array:
 
 _HOST_FLOAT = ErrorRule(_of_corners)
 _HOST_EXACT = ErrorRule(_of_corners, rounds=False, is_continuous=False)
+_HOST_CHOICE = ErrorRule(_of_corners, is_continuous=False)
 
 
-def host_rule(is_exact: bool) -> ErrorRule:
-    """Return the rule of an operation that the host computes; ``is_exact``: its results are integers or bools."""
-    return _HOST_EXACT if is_exact else _HOST_FLOAT
+def host_rule(definition: OpDef, is_exact: bool) -> ErrorRule:
+    """Return the rule of an operation that the host computes; ``is_exact``: its results are integers or bools.
+
+    One that states 0 roundings chooses a whole number, and may choose the next one where its operands are off.
+    """
+    chooses = definition.roundings is not None and definition.roundings.is_exact
+    return _HOST_EXACT if is_exact else _HOST_CHOICE if chooses else _HOST_FLOAT
 
 
 def cast_rule(from_roundoff: float, to_roundoff: float) -> ErrorRule:

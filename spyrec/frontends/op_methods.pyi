@@ -195,7 +195,7 @@ class OpMethods:
         layout: Layout | None = None,
         work_division: WorkDivision | None = None,
     ) -> Value:
-        """input + alpha other"""
+        """input + alpha other; of bools: either"""
 
     def addbmm(
         self,
@@ -2650,7 +2650,7 @@ class OpMethods:
         layout: Layout | None = None,
         work_division: WorkDivision | None = None,
     ) -> Value:
-        """-1, 0 or 1 as x is below, at or above 0"""
+        """-1, 0 or 1 as x is below, at or above 0; of a bool the bool"""
 
     def silu(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import refuse
+from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph, Node
@@ -92,7 +92,8 @@ def compute_on_host(
     """Return the results of ``nodes`` by name, in the host carriers of their dtypes.
 
     ``values``: their operands by name, floats of any width; ``load`` gives a constant.  Errors: SPY0318 a number of an
-    int64 result, or of a conversion to int32, that does not fit into 32 bits; those of :func:`apply_reference`.
+    int64 input or result, or of a conversion to int32, that does not fit into 32 bits; those of
+    :func:`apply_reference`.
     """
     alive: dict[str, Array] = {}
     held = dict(values)
@@ -102,6 +103,8 @@ def compute_on_host(
         for name in names:
             if name not in held:
                 held[name] = load(name)
+            if name in graph.inputs and name not in alive and graph.type_of(name).dtype is DType.INT64:
+                refuse_wide(name, held[name])  # as where the device holds it: who computes is no matter of its numbers
         is_moved = catalogue()[node.op].moves and _have_one_carrier(graph, names, held)
         for name in names:
             if name not in alive and not (is_moved and graph.type_of(name).dtype.is_float):
@@ -143,10 +146,11 @@ def _stored(name: str, array: Array, wanted: TensorType) -> HostArray:
     return np.ascontiguousarray(encode(array, wanted.dtype)).reshape(wanted.shape)
 
 
-def refuse_wide(name: str, array: HostArray, dtype: DType = DType.INT32) -> None:
+def refuse_wide(name: str, array: HostArray, dtype: DType = DType.INT32, where: Location | None = None) -> None:
     """Refuse integers, or floats cut off to them, that ``dtype`` does not hold: by default the device's 32 bits.
 
-    NaN and infinities are none.  Errors: SPY0318, with the first such number and its place.
+    NaN and infinities are none.  ``where``: what the message points at.  Errors: SPY0318, with the first such number
+    and its place.
     """
     bits = 8 * np.dtype(dtype.carrier).itemsize
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1)
@@ -155,4 +159,5 @@ def refuse_wide(name: str, array: HostArray, dtype: DType = DType.INT32) -> None
         flat = array.reshape(-1)
         place = int(np.argmin((flat >= low) & (flat < high)))
         index = [int(item) for item in np.unravel_index(place, array.shape)]
-        raise refuse("SPY0318", f'"{name}" holds {short(flat[place].item())} at {index}, which {bits} bits do not hold')
+        fact = f'"{name}" holds {short(flat[place].item())} at {index}, which {bits} bits do not hold'
+        raise refuse("SPY0318", fact, where)

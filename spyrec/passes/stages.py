@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.dataclass import dataclass
+from spyrec.hardware.dtypes import DType
 from spyrec.hardware.plan_record import Decision, PlanNote
-from spyrec.ir.graph import Graph, LayoutPin
+from spyrec.ir.constants import load_constant
+from spyrec.ir.graph import Graph, LayoutPin, location_of
+from spyrec.ir.host_ops import refuse_wide
 from spyrec.ir.kernel import KernelGraph
 from spyrec.ir.likeness import Answers
 from spyrec.ir.parts import HostPart, Part, RowPart, Staged, TopPart
@@ -92,7 +95,11 @@ def _noted(planned: Graph | KernelGraph, part: Graph, copied: Mapping[str, str])
 
 
 def _prepared(graph: Graph, options: PipelineOptions) -> _Prepared:
-    """Return what the device and the host compute of a graph.  Errors: SPY0448 and those of symbolic dims."""
+    """Return what the device and the host compute of a graph.
+
+    Errors: SPY0318 a constant that 32 bits do not hold, SPY0448, and those of symbolic dims.
+    """
+    _refuse_wide_constants(graph)
     graph = with_row_writes(graph, writes_rows)
     prepared = on_device(graph, options)
     whole, parts = split(prepared, options)
@@ -102,6 +109,14 @@ def _prepared(graph: Graph, options: PipelineOptions) -> _Prepared:
         graph, whole, parts = _with_masks(graph, whole, parts, options)
     is_whole = len(parts) == 1 and parts[0] is prepared
     return _Prepared(prepared if is_whole else graph, whole, parts)
+
+
+def _refuse_wide_constants(graph: Graph) -> None:
+    """Refuse an int64 constant in use that 32 bits do not hold, whoever would compute with it.  Errors: SPY0318."""
+    used = {name for node in graph.live_nodes() for name in node.inputs} | set(graph.outputs)
+    for name in graph.constants:
+        if name in used and graph.type_of(name).dtype is DType.INT64:
+            refuse_wide(name, load_constant(graph, name), where=location_of(graph.values[name].origin))
 
 
 def _with_masks(

@@ -69,6 +69,7 @@ CASES: list[Case] = [
     ("conv2d", (1, 2, 6, 5), (4, 1, 3, 2), {"stride": [2, 1], "padding": [1, 0], "groups": 2}),
     ("conv2d", (1, 3, 6, 5), (3, 1, 3, 3), {"padding": 1, "groups": 3}),
     ("conv3d", (1, 2, 3, 4, 3), (2, 2, 2, 2, 2), {"padding": [1, 0, 0]}),
+    ("conv3d", (1, 1, 4, 5, 6), (1, 1, 2, 2, 2), {"padding": 1, "groups": 1}),
 ]
 
 
@@ -79,7 +80,7 @@ def test_convolutions(
 ) -> None:
     x, weight, bias = some(shape, 0), some(kernel, 1), some(kernel[:1], 2)
     operands: list[Given] = [(dtype, x), (dtype, weight), (dtype, bias)]
-    is_depthwise = kernel[1] == 1 and attributes["groups"] == kernel[0]
+    is_depthwise = kernel[1] == 1 and attributes["groups"] == kernel[0] and kernel[0] > 1
     assert is_on_device(op, operands, attributes) is (dtype == "float16" or is_depthwise)
     product = convolved(x, weight, attributes)
     wanted = product + bias.reshape(-1, *(1,) * (len(shape) - 2))

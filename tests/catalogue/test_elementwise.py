@@ -228,6 +228,7 @@ def test_device_errs_by_the_stated_roundings(case: Case, dtype: str) -> None:
 
 # --- ops of several operands, integers and bools: what NumPy makes of them ---
 
+BITS = np.array([True, False, False])
 INTS = np.array([-7, -6, -1, 0, 1, 2, 5, 100], np.int64)
 COUNTS = np.array([0, 1, 3, 8], np.int64)
 BOOLS = np.array([True, False, True, True, False, False, True, False])
@@ -291,6 +292,15 @@ WHOLE: list[tuple[str, list[object], dict[str, object], object, str]] = [
     ),
     ("pow", [OCTETS, 41], {}, [in_octet(int(x) ** 41) for x in OCTETS], "int8"),
     ("pow", [np.array([2, 1, -1, -1, 0]), np.array([-1, -5, -3, -2, 0])], {}, [0, 1, -1, 1, 1], "int64"),
+    ("add", [BITS, BITS[::-1]], {}, [True, False, True], "bool"),
+    ("add", [BITS, True], {}, [True, True, True], "bool"),
+    ("add", [BITS, BITS[::-1]], {"alpha": 2}, [True, False, True], "bool"),
+    ("add", [BITS, ~BITS], {"alpha": 0}, [True, False, False], "bool"),
+    ("add", [BITS, BITS], {"alpha": -1}, [True, False, False], "bool"),
+    ("square", [BITS], {}, [1, 0, 0], "int64"),
+    ("sign", [BITS], {}, [True, False, False], "bool"),
+    ("clamp", [BITS], {"min": 1}, [1, 1, 1], "int64"),
+    ("clamp", [BITS, BITS[::-1]], {}, [True, False, True], "bool"),
     ("clamp", [INTS, -2, 4], {}, [min(max(int(x), -2), 4) for x in INTS], "int64"),
     ("clamp", [INTS, np.full(8, -2), 4], {}, [min(max(int(x), -2), 4) for x in INTS], "int64"),
     ("clamp", [INTS, None, np.array(3)], {}, [min(int(x), 3) for x in INTS], "int64"),

@@ -55,7 +55,7 @@ CASES: list[tuple[str, list[object], dict[str, object], str, str]] = [
     ("linear", ["a", "b"], {}, "SPY0213", "/inputs/1"),
     ("linear", ["a", "a", "v"], {}, "SPY0201", "/inputs/2"),
     ("addmm", ["v", "a", "b"], {}, "SPY0201", "/inputs/0"),
-    ("add", ["m", "m"], {}, "SPY0202", "/inputs/0"),
+    ("floor_divide", ["m", "m"], {}, "SPY0202", "/inputs/0"),
     ("sub", ["a", "m"], {}, "SPY0202", "/inputs/1"),
     ("sub", ["i", True], {}, "SPY0202", "/inputs/1"),
     ("rsub", ["m", 1], {}, "SPY0202", "/inputs/0"),

@@ -38,8 +38,8 @@ logical_or logical_xor masked_fill prelu relu6 square threshold
 """
 """Made of steps that are exact, but for one that rounds once."""
 
-NONE = ("ceil", "frac", "sign", "trunc")
-"""Made of steps that are all exact: they state 0 roundings."""
+NONE = ("ceil", "frac", "round", "sign", "trunc")
+"""Made of steps that are all exact, or the host's: they state 0 roundings."""
 
 FEW = "hardsigmoid hardswish"
 """Made of two or three steps that round, none of which cancels: each is exact where the sum of the first is small."""
@@ -258,8 +258,11 @@ def test_every_op_that_is_made_of_others_states_its_roundings_or_rounds_once() -
     known = {*EXACT.split(), *FEW.split(), *PRODUCTS.split(), *WHOLE.split()}
     ours = made - stating - known
     assert not ours, ours
-    assert {item.op for item in CASES} | set(UNPACKED.split()) | set(NONE) >= stating
-    assert {item.name for item in catalogue().values() if item.roundings and item.roundings.is_exact} == set(NONE)
+    assert {item.op for item in CASES} | set(UNPACKED.split()) | {*NONE, "floor_divide"} >= stating
+    assert {item.name for item in catalogue().values() if item.roundings and item.roundings.is_exact} == {
+        *NONE,
+        "floor_divide",
+    }
 
 
 def _planted(report_of: Callable[[Floats], CheckReport], want: Floats, at: int, off: float) -> bool:
@@ -291,6 +294,24 @@ def test_an_exact_op_is_the_op_at_the_number_that_the_device_holds(op: str, dtyp
 
     for at in (0, 1, 510, 900, len(x) - 1):
         assert _planted(report_of, want, at, 2.0**-9), (at, x[at])
+
+
+def test_a_whole_quotient_is_no_other_whole_number() -> None:
+    """One rounding of a quotient from 512 on is a whole number."""
+    x = held(np.arange(1536.0, 3072.0, 6.0), "float16")
+    graph = graph_of("floor_divide", [x, np.full(x.shape, 3.0, np.float16)], {})
+    inputs = {"x0": x, "x1": np.full(x.shape, 3.0, np.float16)}
+    run = spyrec.run(spyrec.compile(graph), inputs, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert run.check["y"].ok
+    want = np.floor(x.astype(np.float64) / 3.0)
+    source = read_graph_data(graph)
+
+    def report_of(got: Floats) -> CheckReport:
+        return check_outputs(source, inputs, {"y": got})["y"]
+
+    for at in (0, 1, 100, len(x) - 1):
+        assert _planted(report_of, want, at, 1.0), (at, x[at])
 
 
 @pytest.mark.parametrize("op", NONE)

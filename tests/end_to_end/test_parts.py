@@ -95,6 +95,25 @@ def test_an_integer_of_more_than_32_bits_is_refused_with_its_place() -> None:
     assert caught.value.diagnostics[0].message == f'"y" holds {2**31} at [1, 2], which 32 bits do not hold'
 
 
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, 2**62])
+def test_integers_of_more_than_32_bits_are_refused_though_their_result_fits(number: int) -> None:
+    nodes = [node("y", "eq", ["i", "c"])]
+    constants = [{"name": "c", "shape": [2], "dtype": "int64", "value": [0, number]}]
+    with pytest.raises(spyrec.SpyrecError, match=f'SPY0318.*"c" holds {number} at') as caught:
+        spyrec.compile({**graph([tensor("i", [2], "int64")], nodes, ["y"]), "constants": constants})
+    assert caught.value.diagnostics[0].location is not None
+    bundle = spyrec.compile(graph([tensor("i", [2], "int64")], [node("y", "eq", ["i", 3])], ["y"]))
+    with pytest.raises(spyrec.SpyrecError, match=f'SPY0318.*"i" holds {number} at'):
+        spyrec.run(bundle, {"i": np.array([3, number])})
+
+
+def test_a_constant_that_nothing_reads_may_hold_any_integer() -> None:
+    constants = [{"name": "c", "shape": [1], "dtype": "int64", "value": [2**40]}]
+    data = graph([tensor("i", [2], "int64")], [node("y", "eq", ["i", 3]), node("unused", "add", ["i", "c"])], ["y"])
+    found = spyrec.run(spyrec.compile({**data, "constants": constants}), {"i": np.array([3, 4])})
+    np.testing.assert_array_equal(found.outputs["y"], [True, False])
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 @pytest.mark.parametrize("source", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize(("number", "shown"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])

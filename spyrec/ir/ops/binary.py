@@ -46,14 +46,6 @@ def _axes(operands: OperandTypes, _: Attributes) -> AxisSources:
     return broadcast_axes(operands, _shape(operands))
 
 
-def _infer_arithmetic(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
-    dtype = common_dtype(operands)
-    if dtype is DType.BOOL:
-        hint = "convert one operand: to(float16); for bools there are logical_and, logical_or, mul, maximum and minimum"
-        raise OpError("SPY0202", "two bool operands have no arithmetic", hint=hint, operand=0)
-    return (TensorType(_shape(operands), dtype),)
-
-
 def _infer_selection(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
     return (TensorType(_shape(operands), common_dtype(operands)),)
 
@@ -96,14 +88,22 @@ def complete_alpha(operands: OperandTypes, attributes: AlphaAttributes) -> Alpha
 
 
 def _infer_scaled(operands: OperandTypes, attributes: AlphaAttributes) -> tuple[TensorType, ...]:
-    (result,) = _infer_arithmetic(operands, attributes)
+    result = TensorType(_shape(operands), common_dtype(operands))
     require_alpha(result.dtype, attributes.alpha)
     return (result,)
 
 
+def _bools_on_host(operands: OperandTypes, _: Attributes) -> str | None:
+    """A sum of bools is whether one of them is true, as in PyTorch; the device would make 2 of two that are."""
+    is_bool = common_dtype(operands) is DType.BOOL
+    return "the device's sum of two bools is a number" if is_bool else None
+
+
 def _sum_of(sign: float) -> Reference:
     def reference(operands: Sequence[Array | None], attributes: AlphaAttributes) -> tuple[Array, ...]:
-        left, other = alike(operands, 0, 1)
+        left, other = _arrays(operands)
+        if left.dtype == np.bool_:
+            return (np.logical_or(left, np.logical_and(other, attributes.alpha != 0)),)
         total = np.add if sign > 0 else np.subtract
         return (total(left, scaled(attributes.alpha, other)),)
 
@@ -117,7 +117,7 @@ NO_BOOLS = (
 """Two tensors, or a tensor and a number, none of them bool: PyTorch subtracts none."""
 
 for _name, _summary, _sign, _operands in (
-    ("add", "input + alpha other", 1.0, _PAIR),
+    ("add", "input + alpha other; of bools: either", 1.0, _PAIR),
     ("sub", "input - alpha other", -1.0, NO_BOOLS),
 ):
     register(
@@ -132,10 +132,12 @@ for _name, _summary, _sign, _operands in (
             axes=_axes,
             complete=rule(AlphaAttributes, complete_alpha),
             device=DeviceOp(_name),
+            host_when=_bools_on_host,
             roundings=Roundings(1.0),
             samples=(
                 *((types, AlphaAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
                 ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),
+                *((((boolean(3, 5), boolean(5)), AlphaAttributes()),) if _name == "add" else ()),
             ),
         )
     )

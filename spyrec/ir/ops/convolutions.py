@@ -148,8 +148,13 @@ def _convolution(dims: int, operands: Sequence[Array | None], attributes: Convol
 
 
 def is_depthwise(weight: TensorType, attributes: ConvolutionAttributes) -> bool:
-    """Whether each channel has one kernel of its own."""
-    return weight.shape[1] == 1 and weight.shape[0] == attributes.groups
+    """Whether each channel has one kernel of its own.
+
+    A single channel in three dims is a matrix product like any other: element by element, with a sample and a channel
+    of one element each, it would have more dims than a SuperDSC.
+    """
+    made, inner, *kernel = weight.shape
+    return inner == 1 and made == attributes.groups and (made > 1 or len(kernel) < 3)
 
 
 def _convolution_host_when(operands: OperandTypes, attributes: ConvolutionAttributes) -> str | None:

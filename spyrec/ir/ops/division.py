@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from spyrec.ir.attributes import NO_ATTRIBUTES
-from spyrec.ir.opdef import Array, Attributes
+from spyrec.ir.opdef import Array, Attributes, Roundings
 from spyrec.ir.operands import alike
 from spyrec.ir.pointwise_definition import PAIR, PointwiseRules, arithmetic_result, define_pointwise
 from spyrec.ir.samples import boolean, f16, f32, i64
@@ -46,11 +46,13 @@ def whole_quotient(left: Array, right: Array) -> Array:
     return np.asarray(np.floor_divide(left - np.fmod(left, right), right))
 
 
-def _define(name: str, summary: str, function: Callable[[Array, Array], Array]) -> None:
+def _define(
+    name: str, summary: str, function: Callable[[Array, Array], Array], roundings: Roundings | None = None
+) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(*alike(operands, 0, 1)),)
 
-    define_pointwise(name, summary, PAIR, PointwiseRules(arithmetic_result, reference), _SAMPLES)
+    define_pointwise(name, summary, PAIR, PointwiseRules(arithmetic_result, reference, roundings=roundings), _SAMPLES)
 
 
 def _remainder(left: Array, right: Array) -> Array:
@@ -63,4 +65,4 @@ def _fmod(left: Array, right: Array) -> Array:
 
 _define("remainder", "input - other floor(input / other), which has the sign of other", _remainder)
 _define("fmod", "input - other trunc(input / other), which has the sign of input", _fmod)
-_define("floor_divide", "floor(input / other)", floor_quotient)
+_define("floor_divide", "floor(input / other)", floor_quotient, Roundings(0.0))

@@ -12,11 +12,12 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, Formats
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Roundings, rule
 from spyrec.ir.operands import Floats, array, floats, tensor
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, float_result, whole_result
-from spyrec.ir.samples import f16, f32, i64
+from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.types import TensorType
 
 _FLOAT_SAMPLES = tuple(((found,), NO_ATTRIBUTES) for found in (f16(3, 5), f16(), f16(2, 1, 3, 70), f32(4, 33)))
@@ -40,7 +41,28 @@ def _sign(x: Floats) -> Floats:
 
 _define("ceil", "smallest integer not below x", np.ceil)
 _define("trunc", "x without its fraction", np.trunc)
-_define("sign", "-1, 0 or 1 as x is below, at or above 0", _sign, HALF)
+
+
+def _sign_result(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    return (tensor(operands),)
+
+
+def _bools_on_host(operands: OperandTypes, _: Attributes) -> str | None:
+    return "the sign of a bool is the bool" if tensor(operands).dtype is DType.BOOL else None
+
+
+def _signs(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    found = array(operands)
+    return (found if found.dtype == np.bool_ else _sign(floats(operands)),)
+
+
+define_pointwise(
+    "sign",
+    "-1, 0 or 1 as x is below, at or above 0; of a bool the bool",
+    ONE,
+    PointwiseRules(_sign_result, _signs, HALF, _bools_on_host, roundings=_EXACT),
+    (*_SAMPLES, ((boolean(3, 5),), NO_ATTRIBUTES)),
+)
 
 
 def _frac(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
@@ -88,7 +110,7 @@ define_pointwise(
     "round",
     "nearest number of decimals digits, the even one of two",
     ONE,
-    PointwiseRules(rule(RoundAttributes, _infer_round), rule(RoundAttributes, _round)),
+    PointwiseRules(rule(RoundAttributes, _infer_round), rule(RoundAttributes, _round), roundings=_EXACT),
     (
         *(((found,), RoundAttributes()) for found in (f16(3, 5), f32(4, 3), i64(4), f16())),
         ((f32(3, 2),), RoundAttributes(2)),

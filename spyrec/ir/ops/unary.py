@@ -217,11 +217,16 @@ def _infer_clamp(operands: OperandTypes, attributes: ClampAttributes) -> tuple[T
 
 
 def _clamp_dtype(operands: OperandTypes, attributes: ClampAttributes) -> DType:
-    """Bounds that are floats make floats of whole numbers, as in PyTorch."""
-    is_float = isinstance(attributes.min, float) or isinstance(attributes.max, float)
-    if is_float and not common_dtype(operands).is_float:
+    """Bounds that are floats make floats of whole numbers, and whole ones integers of bools, as in PyTorch."""
+    bounds = [bound for bound in (attributes.min, attributes.max) if bound is not None]
+    dtype = common_dtype(operands)
+    if any(isinstance(bound, float) for bound in bounds) and not dtype.is_float:
         return DType.FLOAT32
-    return arithmetic_result(operands, attributes)[0].dtype
+    return DType.INT64 if bounds and dtype is DType.BOOL else dtype
+
+
+def _bools_on_host(operands: OperandTypes, _: Attributes) -> str | None:
+    return "the device limits floats alone" if tensor(operands).dtype is DType.BOOL else None
 
 
 def _complete_clamp(operands: OperandTypes, attributes: ClampAttributes) -> ClampAttributes:
@@ -232,13 +237,14 @@ def _complete_clamp(operands: OperandTypes, attributes: ClampAttributes) -> Clam
 
 def _clamp(operands: Sequence[Array | None], attributes: ClampAttributes) -> tuple[Array, ...]:
     low, high = (*operands[1:], None, None)[:2]
+    are_bools = all(item is None or item.dtype == np.bool_ for item in operands)
     x = floats(operands)
     for bound in (attributes.min, low):
         x = x if bound is None else np.maximum(x, np.asarray(bound, np.float64))
     # the upper bound wins where the bounds cross, as in PyTorch
     for bound in (attributes.max, high):
         x = x if bound is None else np.minimum(x, np.asarray(bound, np.float64))
-    return (x,)
+    return (x.astype(np.bool_) if are_bools and attributes == ClampAttributes() else x,)
 
 
 def _clamp_constants(_: OperandTypes, attributes: ClampAttributes) -> Mapping[str, float]:
@@ -262,6 +268,7 @@ register(
         number_attributes=("min", "max"),
         complete=rule(ClampAttributes, _complete_clamp),
         device=DeviceOp("clip", rule(ClampAttributes, _clamp_constants), rounded=("min", "max")),
+        host_when=_bools_on_host,
         samples=(
             ((f16(3, 5), None, None), ClampAttributes(-0.5, 0.5)),
             ((f16(9), None, None), ClampAttributes(min=0.0)),
@@ -270,11 +277,20 @@ register(
             ((i64(5), None, None), ClampAttributes(2, 50)),
             ((i64(5), None, None), ClampAttributes(2.0)),
             ((f16(3, 5), f16(5), f16(3, 1)), ClampAttributes()),
+            ((boolean(5), None, None), ClampAttributes(0)),
+            ((boolean(5), boolean(5), None), ClampAttributes()),
             ((f16(3, 5), None, f16(5)), ClampAttributes(min=-0.5)),
             ((i64(3, 5), i64(5), None), ClampAttributes()),
         ),
     )
 )
+
+
+def _infer_square(operands: OperandTypes, attributes: Attributes) -> tuple[TensorType, ...]:
+    """Squares of bools are int64, as in PyTorch: ``x ** 2``."""
+    operand = tensor(operands)
+    is_bool = operand.dtype is DType.BOOL
+    return (TensorType(operand.shape, DType.INT64),) if is_bool else _same_result(operands, attributes)
 
 
 def _square(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
@@ -289,11 +305,11 @@ register(
         kind=OpKind.COMPOSITE,
         operands=_INPUT,
         attributes=NoAttributes,
-        infer=_same_result,
+        infer=_infer_square,
         reference=_square,
         axes=_axes,
         formats=HALF_OR_SINGLE,
-        samples=(((f16(3, 5),), NO_ATTRIBUTES), ((f32(4),), NO_ATTRIBUTES), ((i64(4),), NO_ATTRIBUTES)),
+        samples=tuple(((found,), NO_ATTRIBUTES) for found in (f16(3, 5), f32(4), i64(4), boolean(4))),
     )
 )
 
