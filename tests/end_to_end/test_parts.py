@@ -408,3 +408,17 @@ def test_an_input_that_only_the_host_reads_is_required(missing: str) -> None:
     inputs = {name: np.ones((5, 64), np.float16) for name in "vu" if name != missing}
     with pytest.raises(SpyrecError, match=f'SPY0760.*"{missing}" is missing'):
         spyrec.run(bundle, inputs)
+
+
+def test_a_number_of_the_text_is_returned_by_a_bundle_of_parts(tmp_path: Path) -> None:
+    constants = [
+        {"name": "i", "shape": [3], "dtype": "int64", "value": [2, 0, 1]},
+        {"name": "c", "shape": [], "dtype": "float16", "value": 2.5},
+    ]
+    nodes = [node("r", "relu", ["x"]), node("s", "index_select", ["r", "i"], dim=0), node("y", "exp", ["s"])]
+    bundle = spyrec.compile(graph([tensor("x", [4, 64])], nodes, ["y", "c"], constants=constants))
+    assert len(bundle.manifest.plan) == 3, "rows by an index are a part of their own"
+    bundle.save(tmp_path / "b")
+    for found in (bundle, tmp_path / "b"):
+        outputs = spyrec.run(found, {"x": halves(4, 4, 64)}, CHECKED).outputs
+        assert outputs["c"] == np.float16(2.5)
