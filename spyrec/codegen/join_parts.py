@@ -261,7 +261,10 @@ class _Joined:
                 role = Role.CONSTANT if is_constant else Role.OUTPUT
                 self.arguments[name] = replace(self._record(name), role=role)
         self.recorded = [name for name in file_constants(self.source) if name not in self.constants]
-        self.recorded += [name for name in self.loaded if name not in self.recorded and name not in self.constants]
+        returned = [name for name in self.source.outputs if name in self.source.constants]  # those of the text, too
+        for name in (*self.loaded, *returned):
+            if name not in self.recorded and name not in self.constants:
+                self.recorded.append(name)
         for name in self.recorded:
             self.arguments.setdefault(name, self._record(name))
 

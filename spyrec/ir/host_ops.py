@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spyrec.diagnostics import Location, refuse
+from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.ir.evaluate import apply_reference, node_operands
 from spyrec.ir.graph import Graph, Node
@@ -23,6 +23,11 @@ from spyrec.ir.opdef import Array, Attributes, OpDef, OpKind, catalogue
 from spyrec.ir.types import TensorType
 
 HostArray = npt.NDArray[np.generic]
+
+_WHOLE = (DType.INT32, DType.INT64)
+
+_STAND_INS = (-(2**30), 2**30 - 1)
+"""What a number that no integer stands for is, once each: sums with positions fit 32 bits, and no sign is theirs."""
 
 _MOVERS = frozenset({OpKind.VIEW, OpKind.MOVEMENT, OpKind.CREATION})
 """Kinds of ops that move any format as it is."""
@@ -95,34 +100,91 @@ def compute_on_host(
     int64 input or result, or of a conversion to int32, that does not fit into 32 bits; those of
     :func:`apply_reference`.
     """
-    alive: dict[str, Array] = {}
-    held = dict(values)
-    results: dict[str, HostArray] = {}
+    run = _HostRun(graph, dict(values), load)
     for node in nodes:
+        run.compute(node)
+    run.refuse_what_is_needed({node.name for node in nodes})
+    return run.results
+
+
+class _HostRun:
+    """Nodes that the host computes one after the other: ``results`` by name.
+
+    A conversion of NaN or of an infinity to an integer has no right result, and often none that anything depends on:
+    buckets of relative positions take the logarithm of 0, and a ``where`` leaves it out.  Such a number is one
+    of two others, and what hangs on it is computed with both: where a result that is needed differs, it is refused.
+    """
+
+    def __init__(self, graph: Graph, held: dict[str, HostArray], load: Callable[[str], HostArray]) -> None:
+        self.results: dict[str, HostArray] = {}
+        self._graph = graph
+        self._load = load
+        self._held = held
+        self._alive: dict[str, Array] = {}
+        self._otherwise: dict[str, HostArray] = {}
+        self._refusals: dict[str, SpyrecError] = {}
+
+    def compute(self, node: Node) -> None:
+        """Compute a node, and once more where it hangs on a stand-in.  Errors: as :func:`compute_on_host`."""
         names = [name for name in node.inputs if isinstance(name, str)]
         for name in names:
-            if name not in held:
-                held[name] = load(name)
-            if name in graph.inputs and name not in alive and graph.type_of(name).dtype is DType.INT64:
-                refuse_wide(name, held[name])  # as where the device holds it: who computes is no matter of its numbers
-        is_moved = catalogue()[node.op].moves and _have_one_carrier(graph, names, held)
+            if name not in self._held:
+                self._held[name] = self._load(name)
+            is_given = name in self._graph.inputs and name not in self._alive
+            if is_given and self._graph.type_of(name).dtype is DType.INT64:  # as where the device holds it
+                refuse_wide(name, self._held[name])
+        found = self._computed(node, self._held, self._alive, _STAND_INS[0])
+        self._held.update(found)
+        self.results.update(found)
+        changed = {name: self._otherwise[name] for name in names if name in self._otherwise}
+        if not changed and self._refusals.keys().isdisjoint(found):
+            return
+        second = self._computed(node, {**self._held, **changed}, {}, _STAND_INS[1])
+        for name, array in found.items():
+            if not np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f"):
+                self._otherwise[name] = second[name]
+
+    def refuse_what_is_needed(self, own: Collection[str]) -> None:
+        """Refuse stand-ins that hang on to what the graph returns, or others than its nodes ``own`` read: SPY0318."""
+        if not self._otherwise:
+            return
+        needed = {name for node in self._graph.nodes if node.name not in own for name in node.inputs}
+        if not self._otherwise.keys().isdisjoint(needed.union(self._graph.outputs)):
+            raise next(iter(self._refusals.values()))
+
+    def _computed(
+        self, node: Node, held: Mapping[str, HostArray], alive: dict[str, Array], stand_in: int
+    ) -> dict[str, HostArray]:
+        names = [name for name in node.inputs if isinstance(name, str)]
+        is_moved = catalogue()[node.op].moves and _have_one_carrier(self._graph, names, held)
         for name in names:
-            if name not in alive and not (is_moved and graph.type_of(name).dtype.is_float):
-                alive[name] = decode(held[name], graph.type_of(name).dtype)
+            if name not in alive and not (is_moved and self._graph.type_of(name).dtype.is_float):
+                alive[name] = decode(held[name], self._graph.type_of(name).dtype)
         with np.errstate(all="ignore"):
-            found = apply_reference(node, node_operands(graph, node, held | alive if is_moved else alive))
-            for name, array in zip(node.outputs, found, strict=False):  # who names none has the first
-                wanted = graph.type_of(name)
-                if is_moved and wanted.dtype.is_float:
-                    results[name] = np.ascontiguousarray(array).reshape(wanted.shape)
-                else:
-                    if wanted.dtype is DType.INT64:
-                        refuse_wide(name, array)
-                    else:
-                        refuse_wide_cast(node, name, array, wanted.dtype)
-                    results[name] = _stored(name, as_computed(array, wanted.dtype), wanted)
-                held[name] = results[name]
-    return results
+            operands = node_operands(self._graph, node, {**held, **alive} if is_moved else alive)
+            made = zip(node.outputs, apply_reference(node, operands), strict=False)  # who names none has the first
+            return {name: self._result(node, name, array, is_moved, stand_in) for name, array in made}
+
+    def _result(self, node: Node, name: str, array: Array, is_moved: bool, stand_in: int) -> HostArray:
+        wanted = self._graph.type_of(name)
+        if is_moved and wanted.dtype.is_float:
+            return np.ascontiguousarray(array).reshape(wanted.shape)
+        is_cast = wanted.dtype in _WHOLE and catalogue()[node.op].kind is OpKind.CAST
+        if is_cast:
+            array = self._with_stand_ins(name, array, stand_in)
+        if is_cast or wanted.dtype is DType.INT64:
+            refuse_wide(name, array)
+        return _stored(name, as_computed(array, wanted.dtype), wanted)
+
+    def _with_stand_ins(self, name: str, array: Array, stand_in: int) -> Array:
+        """Return the numbers of a conversion with a stand-in for each that is none, whose refusal waits."""
+        if array.dtype.kind != "f" or np.isfinite(array).all():
+            return array
+        try:
+            refuse_wide(name, array)
+        except SpyrecError as error:
+            self._refusals[name] = error
+        return np.where(np.isfinite(array), array, stand_in)
 
 
 def refuse_wide_cast(node: Node, name: str, array: HostArray, wanted: DType) -> None:
@@ -130,7 +192,7 @@ def refuse_wide_cast(node: Node, name: str, array: HostArray, wanted: DType) -> 
 
     PyTorch promises nothing of it; what arithmetic of int32 makes wraps around.  ``array``: the numbers, cut off.
     """
-    if wanted in (DType.INT32, DType.INT64) and catalogue()[node.op].kind is OpKind.CAST:
+    if wanted in _WHOLE and catalogue()[node.op].kind is OpKind.CAST:
         refuse_wide(name, array, wanted)
 
 

@@ -129,6 +129,30 @@ def test_what_is_no_number_becomes_no_integer(number: float, shown: str, source:
         assert caught.value.diagnostics[0].message == f'"y" holds {shown} at [1], which 32 bits do not hold'
 
 
+BUCKETS = [
+    node("l", "log", ["p"]),
+    node("n", "to", ["l"], dtype="int64"),
+    node("g", "add", ["n", 3]),
+    node("c", "gt", ["p", 0.0]),
+    node("b", "where", ["c", "g", 7]),
+]
+
+
+def test_what_is_no_number_may_be_chosen_by_nobody() -> None:
+    """As buckets of relative positions do with the logarithm of 0."""
+    bundle = spyrec.compile(graph([tensor("p", [4], "float32")], BUCKETS, ["b"]))
+    assert spyrec.run(bundle, {"p": np.array([0, 1, 8, np.nan], np.float32)}).outputs["b"].tolist() == [7, 3, 5, 7]
+
+
+@pytest.mark.parametrize("output", ["n", "g", "m"])
+def test_what_hangs_on_what_is_no_number_is_refused(output: str) -> None:
+    nodes = [*BUCKETS, node("m", "minimum", ["g", 2])]
+    bundle = spyrec.compile(graph([tensor("p", [2], "float32")], nodes, ["b", output]))
+    with pytest.raises(spyrec.SpyrecError) as caught:
+        spyrec.run(bundle, {"p": np.array([1, 0], np.float32)})
+    assert caught.value.diagnostics[0].message == '"n" holds -inf at [1], which 32 bits do not hold'
+
+
 @pytest.mark.parametrize("op", ["sum", "prod", "cumsum"])
 @pytest.mark.parametrize(("number", "shown"), [(np.nan, "nan"), (-np.inf, "-inf"), (1e30, "1.0000000150474662e+30")])
 def test_no_sum_of_integers_takes_what_is_none(op: str, number: float, shown: str) -> None:
@@ -427,3 +451,17 @@ def test_an_input_that_only_the_host_reads_is_required(missing: str) -> None:
     inputs = {name: np.ones((5, 64), np.float16) for name in "vu" if name != missing}
     with pytest.raises(SpyrecError, match=f'SPY0760.*"{missing}" is missing'):
         spyrec.run(bundle, inputs)
+
+
+def test_a_number_of_the_text_is_returned_by_a_bundle_of_parts(tmp_path: Path) -> None:
+    constants = [
+        {"name": "i", "shape": [3], "dtype": "int64", "value": [2, 0, 1]},
+        {"name": "c", "shape": [], "dtype": "float16", "value": 2.5},
+    ]
+    nodes = [node("r", "relu", ["x"]), node("s", "index_select", ["r", "i"], dim=0), node("y", "exp", ["s"])]
+    bundle = spyrec.compile(graph([tensor("x", [4, 64])], nodes, ["y", "c"], constants=constants))
+    assert len(bundle.manifest.plan) == 3, "rows by an index are a part of their own"
+    bundle.save(tmp_path / "b")
+    for found in (bundle, tmp_path / "b"):
+        outputs = spyrec.run(found, {"x": halves(4, 4, 64)}, CHECKED).outputs
+        assert outputs["c"] == np.float16(2.5)

@@ -602,8 +602,7 @@ class OnnxLowering:
         module = place.module.rpartition(".")[0]
         self.builder.within(legal_name(module) if module else "")
         try:
-            results = () if self._is_known(node, given) else self._results(node)
-            self._take(node, results)
+            self._take(node, self._lowered(node, given))
         except (Unsupported, SpyrecError, _LostError) as error:
             if isinstance(error, _LostError):
                 self._lose(node)
@@ -644,6 +643,17 @@ class OnnxLowering:
             return self._known[name]
         return self._values.get(name)
 
+    def _lowered(self, node: NodeProto, given: Sequence[str]) -> Sequence[Result]:
+        """Return the results that the graph makes of a node, none where they are known.
+
+        Errors: :class:`Unsupported`.
+        """
+        try:
+            return () if self._is_known(node, given) else self._results(node)
+        except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # what the specification rules out is not checked operator by operator
+            raise Unsupported(f"its operands and attributes do not fit together ({error!r:.120})") from None
+
     def _results(self, node: NodeProto) -> Sequence[Result]:
         """Return the results of a node by its operator.  Errors: :class:`Unsupported`."""
         from spyrec.frontends.onnx.operators import OPERATORS
@@ -655,11 +665,7 @@ class OnnxLowering:
         if operator is None:
             raise Unsupported("a graph has no op for it")
         call = Call(self, node)
-        try:
-            results = operator(call)
-        except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            # what the specification rules out is not checked operator by operator
-            raise Unsupported(f"its operands and attributes do not fit together ({error!r:.120})") from None
+        results = operator(call)
         if kind in OPERATORS:
             call.refuse_unread()
         return results

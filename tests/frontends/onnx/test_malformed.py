@@ -155,3 +155,23 @@ def test_a_tensor_in_a_file_has_the_length_that_its_extents_say(
     with pytest.raises(SpyrecError, match=message) as raised:
         spyrec.import_onnx(path)
     assert raised.value.diagnostics[0].code == "SPY0161"
+
+
+@pytest.mark.parametrize(
+    ("node", "attribute"),
+    [
+        ("Shape (x)", {"start": "x"}),
+        ("Shape (x)", {"end": [1, 2]}),
+        ("Shape ()", {}),
+        ("Constant ()", {"value": [1, 2]}),
+        ("Constant ()", {"value_int": "x"}),
+        ("Constant ()", {"value_floats": "x"}),
+    ],
+)
+def test_attributes_of_what_is_known_beforehand_are_told(node: str, attribute: dict[str, object]) -> None:
+    text = f'<ir_version: 10, opset_import: ["" : 22]>\nodd (float[2, 3] x) => (int64[2] y) {{ y = {node} }}'
+    model = onnx.parser.parse_model(text)
+    model.graph.node[0].attribute.extend(onnx.helper.make_attribute(*item) for item in attribute.items())
+    with pytest.raises(SpyrecError) as caught:
+        spyrec.import_onnx(model)
+    assert [item.code for item in caught.value.diagnostics] == ["SPY0166"]
