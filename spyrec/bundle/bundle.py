@@ -18,6 +18,7 @@ from spyrec.bundle.bundle_content import (
     BundleContent,
     KeptFiles,
     constant_forms,
+    unreadable,
 )
 from spyrec.bundle.constants import write_constants
 from spyrec.bundle.device_program import DeviceProgram
@@ -28,6 +29,8 @@ from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
 from spyrec.bundle.spyrecode_json import write_plan
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink
+from spyrec.files.packed_files import Content, DamagedPackError
+from spyrec.garbage import rarely_searched
 
 __all__ = ["Bundle", "DeviceProgram", "load_foreign", "with_methods", "write_artifact", "write_files"]
 
@@ -36,6 +39,7 @@ __all__ = ["Bundle", "DeviceProgram", "load_foreign", "with_methods", "write_art
 class Bundle(BundleContent):
     """A compiled graph, with the reading and writing of its directory."""
 
+    @rarely_searched()
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the bundle's directory: complete, or not at all; the same bundle gives the same bytes.
 
@@ -54,15 +58,18 @@ class Bundle(BundleContent):
         self.write_files(written)
         return self.keeping(written.files)
 
-    def keeping(self, files: Mapping[str, bytes]) -> Bundle:
+    def keeping(self, files: Mapping[str, Content]) -> Bundle:
         """Return the bundle with what is written of it, constants and the manifest apart."""
         return replace(self, kept_files=KeptFiles.of(self, files))
 
     def write_files(self, directory: FileSink) -> None:
         """Write all files but constants and the manifest."""
         if self.kept_files is not None and self.kept_files.are_of(self):
-            for name, content in self.kept_files.files.items():
-                directory.write(name, content)
+            try:
+                for name, content in self.kept_files.files.items():
+                    directory.write(name, content)
+            except DamagedPackError as error:
+                raise unreadable(error) from None
             return
         written: dict[tuple[int, int], dict[str, bytes]] = {}
         for program in self.programs:
@@ -127,7 +134,7 @@ def load_foreign(
 class FileSink(Protocol):
     """What takes the files of a bundle: a directory, or memory."""
 
-    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+    def write(self, name: str, content: Content, *, is_shared: bool = False) -> None:
         """Take one file; ``name`` is relative, ``/`` between its parts.
 
         ``is_shared``: other files may have the very same content.
@@ -139,9 +146,9 @@ class FileSink(Protocol):
 class _WrittenFiles:
     """Files that are written to memory."""
 
-    files: dict[str, bytes]
+    files: dict[str, Content]
 
-    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:  # noqa: ARG002 -- held in any case
+    def write(self, name: str, content: Content, *, is_shared: bool = False) -> None:  # noqa: ARG002 -- held in any case
         """Take one file."""
         self.files[name] = content
 

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
+import orjson
 
+from spyrec.bundle.atomic_directory import PROGRAM_FILE
 from spyrec.bundle.bundle import Bundle
-from spyrec.bundle.bundle_content import GRAPH_FILE, OPSPECS_FILE, constant_forms
+from spyrec.bundle.bundle_content import GRAPH_FILE, OPSPECS_FILE, constant_forms, unreadable
 from spyrec.bundle.constants import HostArray
-from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.known_texts import WRITTEN_PROGRAMS
 from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.manifest_json import read_written_manifest, write_manifest
@@ -23,16 +25,17 @@ from spyrec.bundle.paths import is_inside
 from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
-from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics import Location, SpyrecError
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.files.array_memory import digest
-from spyrec.files.packed_files import DamagedPackError, PackedFiles, pack
+from spyrec.files.packed_files import DamagedPackError, PackedContent, PackedFiles, pack
 from spyrec.layout.conversion_table import DataConversionInfo
 
 _MOST_CONSTANT_BYTES = 1 << 26
 """Of the constants that the compiler made: they stand in the text, those of the graph beside it do not."""
 
-_MANIFEST, _SLOTS, _CONSTANTS, _FILES = "manifest", "slots", "constants/", "files/"
+_MANIFEST, _SLOTS, _PROGRAMS = "manifest", "slots", "programs"
+_CONSTANTS, _FILES = "constants/", "files/"
 
 Value = TypeVar("Value", SuperDsc, DataConversionInfo, HostArray)
 
@@ -47,8 +50,9 @@ def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray]) -> bytes | No
     if constants is None:
         return None
     files = {_FILES + name: content for name, content in bundle.kept_files.files.items()}
+    programs = orjson.dumps([[item.directory, list(item.superdscs)] for item in bundle.programs])
     own = {_MANIFEST: write_manifest(bundle.manifest, {}), _SLOTS: str(bundle.correction_slots).encode()}
-    return pack({**own, **constants, **files})
+    return pack({**own, _PROGRAMS: programs, **constants, **files})
 
 
 def _packed_constants(bundle: Bundle, shared: Mapping[str, HostArray]) -> dict[str, bytes] | None:
@@ -79,36 +83,73 @@ def unpacked_bundle(text: bytes, shared: Mapping[str, HostArray]) -> Bundle | No
         if not all(is_inside(name.removeprefix(_FILES)) for name in files):
             return None
         manifest = read_written_manifest(files[_MANIFEST])
-        programs = tuple(_programs(files, manifest))
+        programs = tuple(_programs(files))
         constants = _Constants(files, manifest, shared)
         slots = int(files[_SLOTS])
-    except (DamagedPackError, KeyError, ValueError, SpyrecError):
+        graph, opspecs = files.get(_FILES + GRAPH_FILE), files.get(_FILES + OPSPECS_FILE)
+    except (DamagedPackError, KeyError, TypeError, ValueError, SpyrecError):
         return None
     bundle = Bundle(
         manifest,
         programs,
         constants if len(constants) else {},
         _Read(_table_names(manifest), lambda name: _table(_content(files, _FILES + name), name)),
-        files.get(_FILES + GRAPH_FILE),
+        graph,
         correction_slots=slots,
-        opspecs_json=files.get(_FILES + OPSPECS_FILE),
+        opspecs_json=opspecs,
     )
     return bundle.keeping(_Below(files))
 
 
-def _programs(files: PackedFiles, manifest: Manifest) -> Iterator[DeviceProgram]:
+def _programs(files: PackedFiles) -> Iterator[DeviceProgram]:
     """Yield the programs; those with the same texts share them, as when they were generated."""
     known: dict[tuple[int, ...], tuple[Program, Mapping[str, SuperDsc]]] = {}
-    for directory in dict.fromkeys(step.program for step in manifest.steps):
+    for directory, listed in orjson.loads(files[_PROGRAMS]):
         place = _FILES if directory == "." else f"{_FILES}{directory}/"
-        text = files[f"{place}bundle.mlir"]
+        names = tuple(map(str, listed))
+        key = (files.number(f"{place}{PROGRAM_FILE}"), *(files.number(place + name) for name in names))
+        if key not in known:
+            program = _LaterProgram(_program_of(files, f"{place}{PROGRAM_FILE}"))
+            known[key] = program, _Read(names, _superdsc_of(files, place))
+        yield DeviceProgram(str(directory), *known[key])
+
+
+class _LaterProgram(Program):
+    """A program that is read when somebody looks at it: who writes a bundle that was kept does not."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[], Program]) -> None:
+        object.__setattr__(self, "_read", read)  # frozen
+
+    def __getattr__(self, name: str) -> object:
+        """Read the program, whose fields are not there yet."""
+        if name not in Program.__match_args__:
+            raise AttributeError(name)
+        program = self._read()
+        for known in Program.__match_args__:
+            object.__setattr__(self, known, getattr(program, known))
+        return getattr(program, name)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, whichever of them was read later."""
+        if not isinstance(other, Program):
+            return NotImplemented
+        return (self.maps, self.parameters, self.body) == (other.maps, other.parameters, other.body)
+
+    def __hash__(self) -> int:
+        """Return the hash of what it says, as that of any program."""
+        return hash((self.maps, self.parameters, self.body))
+
+
+def _program_of(files: PackedFiles, name: str) -> Callable[[], Program]:
+    def read() -> Program:
+        text = _content(files, name)
         program = WRITTEN_PROGRAMS.find(text) or parse_program(text)
         WRITTEN_PROGRAMS.remember(text, program)
-        names = tuple(dict.fromkeys(call.sdsc_filename for call in executes(program.body)))
-        key = (files.number(f"{place}bundle.mlir"), *(files.number(place + name) for name in names))
-        if key not in known:
-            known[key] = program, _Read(names, _superdsc_of(files, place))
-        yield DeviceProgram(directory, *known[key])
+        return program
+
+    return read
 
 
 def _superdsc_of(files: PackedFiles, place: str) -> Callable[[str], SuperDsc]:
@@ -120,8 +161,7 @@ def _content(files: PackedFiles, name: str) -> bytes:
     try:
         return files[name]
     except DamagedPackError as error:
-        hint = "remove the directory of --cache: somebody else writes there"
-        raise refuse("SPY0775", f"a bundle that was kept cannot be read: {error}", hint=hint) from None
+        raise unreadable(error) from None
 
 
 def _table_names(manifest: Manifest) -> tuple[str, ...]:
@@ -181,15 +221,15 @@ class _Constants(Mapping[str, HostArray]):
         return len(self._names)
 
 
-class _Below(Mapping[str, bytes]):
-    """The files of the bundle's directory."""
+class _Below(Mapping[str, PackedContent]):
+    """The files of the bundle's directory, as they are packed."""
 
     def __init__(self, files: PackedFiles) -> None:
         self._files = files
         self._names = [name.removeprefix(_FILES) for name in files if name.startswith(_FILES)]
 
-    def __getitem__(self, name: str) -> bytes:
-        return _content(self._files, _FILES + name)
+    def __getitem__(self, name: str) -> PackedContent:
+        return self._files.packed(_FILES + name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
