@@ -19,6 +19,7 @@ from spyrec.options import CompileOptions, HostArray
 
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
+    from spyrec.codegen.known_code import KnownCode
     from spyrec.ir.graph import Graph
 
 _UNUSABLE = "SPY0775"
@@ -27,14 +28,20 @@ _SOLVERS = ("numpy", "omnimalloc", "ortools")
 
 
 def compiled_once(
-    graph: Graph, options: CompileOptions, compile_graph: Callable[[], Bundle], warn: Callable[[Diagnostic], None]
+    graph: Graph,
+    options: CompileOptions,
+    compile_graph: Callable[[KnownCode | None], Bundle],
+    warn: Callable[[Diagnostic], None],
 ) -> Bundle:
     """Return the bundle of a graph: the one that is kept in the directory of the options, or a new one, kept there.
+
+    A new one takes the code of programs that the latest bundle of the graph's name has as well.
 
     A directory that cannot be used is a warning, SPY0775.  Errors: SPY0771 for a size below 0 or a directory without a
     name, as ``compile_graph``.
     """
-    from spyrec.bundle.packed_bundle import packed_bundle, unpacked_bundle
+    from spyrec.bundle.packed_bundle import packed_bundle, packed_programs, unpacked_bundle
+    from spyrec.codegen.known_code import KnownCode
 
     if options.cache_bytes < 0:
         raise refuse("SPY0771", f"cache_bytes is {options.cache_bytes}, it must be 0 or more")
@@ -46,7 +53,7 @@ def compiled_once(
         store = EntryStore(folder, options.cache_bytes)
     except OSError as error:
         warn(_unusable(folder, error))
-        return compile_graph()
+        return compile_graph(None)
     key = compilation_key(graph, options)
     shared = GraphConstants(graph)
     text = store.find(key)
@@ -54,14 +61,35 @@ def compiled_once(
     if known is not None:
         return known
     stamps = _stamps(graph)
-    bundle = compile_graph().with_kept_files()
+    latest = latest_key(graph, options)
+    before = _entry_named(store, latest)
+    known_code = KnownCode(_maker(options), () if before is None else packed_programs(before))
+    bundle = compile_graph(known_code).with_kept_files()
     packed = packed_bundle(bundle, shared)
     if packed is not None and _stamps(graph) == stamps:  # else it is the bundle of weights that came in between
         try:
-            store.keep(key, packed)
+            if store.keep(key, packed):
+                store.keep(latest, key.encode())
         except OSError as error:
             warn(_unusable(folder, error))
     return bundle
+
+
+def latest_key(graph: Graph, options: CompileOptions) -> str:
+    """Return the key of the entry that names the latest compilation of a graph's name with these options."""
+    return sha256(f"latest {_maker(options)} {graph.name}".encode()).hexdigest()
+
+
+def _entry_named(store: EntryStore, key: str) -> bytes | None:
+    """Return the entry whose key another entry holds, ``None`` where either is not there, or names none."""
+    named = store.find(key)
+    is_key = named is not None and len(named) == len(key) and not named.strip(b"0123456789abcdef")
+    return store.find(named.decode()) if named is not None and is_key else None
+
+
+def _maker(options: CompileOptions) -> str:
+    """Return a hash of the compiler and of the options that a bundle follows from."""
+    return sha256(repr([_spyrec(), *_chosen(options)]).encode()).hexdigest()
 
 
 def _unusable(folder: Path, error: OSError) -> Diagnostic:
@@ -75,7 +103,7 @@ def compilation_key(graph: Graph, options: CompileOptions) -> str:
     from spyrec.ir.writer import write_graph
 
     content = sha256()
-    for fact in (_spyrec(), *_chosen(options), *_constants(graph)):
+    for fact in (_maker(options), *_constants(graph)):
         content.update(repr(fact).encode())
         content.update(b"\n")
     content.update(write_graph(graph))

@@ -63,16 +63,27 @@ class Bundle(BundleContent):
         return replace(self, kept_files=KeptFiles.of(self, files))
 
     def write_files(self, directory: FileSink) -> None:
-        """Write all files but constants and the manifest."""
+        """Write all files but constants and the manifest.
+
+        Errors: SPY0775 where what was kept of it is not what it was when it was packed.
+        """
+        try:
+            self._write_files(directory)
+        except DamagedPackError as error:
+            raise unreadable(error) from None
+
+    def _write_files(self, directory: FileSink) -> None:
         if self.kept_files is not None and self.kept_files.are_of(self):
-            try:
-                for name, content in self.kept_files.files.items():
-                    directory.write(name, content)
-            except DamagedPackError as error:
-                raise unreadable(error) from None
+            for name, content in self.kept_files.files.items():
+                directory.write(name, content)
             return
         written: dict[tuple[int, int], dict[str, bytes]] = {}
         for program in self.programs:
+            known = self.artifacts.written_of(program.directory) if program.directory in self.artifacts else None
+            if known is not None:
+                write_files(directory, program.directory, known.texts, are_shared=True)
+                write_files(directory, program.directory, known.artifact)
+                continue
             code = id(program.program), id(program.superdscs)  # layers repeat, and share the code of their programs
             if code not in written:
                 written[code] = program_files(program)
@@ -153,7 +164,7 @@ class _WrittenFiles:
         self.files[name] = content
 
 
-def write_files(directory: FileSink, folder: str, files: Mapping[str, bytes], *, are_shared: bool = False) -> None:
+def write_files(directory: FileSink, folder: str, files: Mapping[str, Content], *, are_shared: bool = False) -> None:
     """Write files into a program's directory inside the bundle, ``"."`` or ``"kernels/N"``.
 
     ``are_shared``: other programs may have the very same files.

@@ -3,10 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 
 from spyrec.bundle.program import For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.dataclass import dataclass
+from spyrec.files.packed_files import Content
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramFacts:
+    """What a program says of its launches.
+
+    ``read``, ``written``: indices of the arguments that it uses so.  ``sizes``: the largest values of dynamic sizes.
+    ``parameters``: their names, in order.
+    """
+
+    read: tuple[int, ...]
+    written: tuple[int, ...]
+    sizes: Mapping[str, int]
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenCode:
+    """A program as it was written before.
+
+    ``texts``: ``bundle.mlir`` and SuperDSCs by file name.  ``artifact``: the files of its launch artefact, made for a
+    table of this digest and as many correction slots.
+    """
+
+    facts: ProgramFacts
+    texts: Mapping[str, Content]
+    artifact: Mapping[str, Content]
+    table_digest: str
+    slots: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +45,15 @@ class DeviceProgram:
     """One program of the plan.
 
     ``directory`` is ``"."`` or ``"kernels/N"``; ``superdscs`` are keyed by file name as ``bundle.mlir`` names them.
+    ``code``: a digest of all that the program follows from, where somebody asked for it; ``written``: what is known of
+    it then.
     """
 
     directory: str
     program: Program
     superdscs: Mapping[str, SuperDsc]
+    code: str | None = field(default=None, compare=False)
+    written: WrittenCode | None = field(default=None, compare=False)
 
     def path(self, file_name: str) -> str:
         """Return the path of one of the program's files relative to the bundle."""

@@ -6,8 +6,8 @@ again, as ``bundle_reader`` does with a directory that comes from anywhere.  Wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import orjson
@@ -16,13 +16,14 @@ from spyrec.bundle.atomic_directory import PROGRAM_FILE
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.bundle_content import GRAPH_FILE, OPSPECS_FILE, constant_forms, unreadable
 from spyrec.bundle.constants import HostArray
-from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.device_program import DeviceProgram, ProgramFacts, WrittenCode
 from spyrec.bundle.known_texts import WRITTEN_PROGRAMS
 from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.manifest_json import read_written_manifest, write_manifest
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import is_inside
 from spyrec.bundle.program import Program
+from spyrec.bundle.spyrecode import CODE_DIRECTORY, IMAGE_FILE, PLAN_FILE
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.diagnostics import Location, SpyrecError
@@ -50,9 +51,19 @@ def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray]) -> bytes | No
     if constants is None:
         return None
     files = {_FILES + name: content for name, content in bundle.kept_files.files.items()}
-    programs = orjson.dumps([[item.directory, list(item.superdscs)] for item in bundle.programs])
+    programs = orjson.dumps([_program_entry(bundle, item) for item in bundle.programs])
     own = {_MANIFEST: write_manifest(bundle.manifest, {}), _SLOTS: str(bundle.correction_slots).encode()}
     return pack({**own, _PROGRAMS: programs, **constants, **files})
+
+
+def _program_entry(bundle: Bundle, program: DeviceProgram) -> list[object]:
+    """Return what is packed of a program beside its files; what another compilation may take it by, if anything."""
+    directory, names = program.directory, list(program.superdscs)
+    if program.code is None or directory not in bundle.artifacts:
+        return [directory, names, None]
+    facts, digest = bundle.artifacts.facts_of(directory), bundle.artifacts.digest_of_table(directory)
+    said = [facts.read, facts.written, facts.sizes, facts.parameters]
+    return [directory, names, [program.code, digest, bundle.correction_slots, *said]]
 
 
 def _packed_constants(bundle: Bundle, shared: Mapping[str, HostArray]) -> dict[str, bytes] | None:
@@ -104,14 +115,36 @@ def unpacked_bundle(text: bytes, shared: Mapping[str, HostArray]) -> Bundle | No
 def _programs(files: PackedFiles) -> Iterator[DeviceProgram]:
     """Yield the programs; those with the same texts share them, as when they were generated."""
     known: dict[tuple[int, ...], tuple[Program, Mapping[str, SuperDsc]]] = {}
-    for directory, listed in orjson.loads(files[_PROGRAMS]):
+    for directory, listed, known_by in orjson.loads(files[_PROGRAMS]):
         place = _FILES if directory == "." else f"{_FILES}{directory}/"
         names = tuple(map(str, listed))
         key = (files.number(f"{place}{PROGRAM_FILE}"), *(files.number(place + name) for name in names))
         if key not in known:
             program = _LaterProgram(_program_of(files, f"{place}{PROGRAM_FILE}"))
             known[key] = program, _Read(names, _superdsc_of(files, place))
-        yield DeviceProgram(str(directory), *known[key])
+        if known_by is None:
+            yield DeviceProgram(str(directory), *known[key])
+        else:
+            code, *said = known_by
+            yield DeviceProgram(str(directory), *known[key], str(code), _written(files, place, names, said))
+
+
+def _written(files: PackedFiles, place: str, names: Sequence[str], said: Sequence[Any]) -> WrittenCode:
+    """Return a program as it was written; ``said``: as :func:`_program_entry` says it, the code apart."""
+    table_digest, slots, read, written, sizes, parameters = said
+    facts = ProgramFacts(tuple(read), tuple(written), dict(sizes), tuple(parameters))
+    texts = {name: files.packed(place + name) for name in (PROGRAM_FILE, *names)}
+    made = [f"{CODE_DIRECTORY}/{name}" for name in (PLAN_FILE, IMAGE_FILE)]
+    artifact = {name: files.packed(place + name) for name in made}
+    return WrittenCode(facts, texts, artifact, str(table_digest), int(slots))
+
+
+def packed_programs(text: bytes) -> tuple[DeviceProgram, ...]:
+    """Return the programs of a bundle that was packed, none where the text is of none."""
+    try:
+        return tuple(_programs(PackedFiles(text)))
+    except (DamagedPackError, KeyError, TypeError, ValueError):
+        return ()
 
 
 class _LaterProgram(Program):

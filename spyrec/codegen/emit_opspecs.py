@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from spyrec.bundle.dialects import NEWEST, Dialect
 from spyrec.bundle.program import (
@@ -27,6 +27,7 @@ from spyrec.codegen.loops import (
     unrolled,
     without_tiled_symbols,
 )
+from spyrec.codegen.known_code import KnownCode
 from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.codegen.symbols import Address, LoopStep, PlaceSymbols, SymbolTable, WindowSymbols
@@ -49,6 +50,7 @@ class CodegenOptions:
     ``correction_slots``: of each launch artefact, 1 to 16.
     ``symbolic_strides``: the stick strides of arguments that a launch may tile arrive with the correction.
     ``tile_reductions``: programs that join the parts of a result stand beside those of the plan.
+    ``known``: names the code of programs, and knows that of some.
     """
 
     dialect: Dialect = NEWEST
@@ -60,6 +62,7 @@ class CodegenOptions:
     correction_slots: int = 1
     symbolic_strides: bool = False
     tile_reductions: bool = False
+    known: KnownCode | None = field(default=None, compare=False)
 
     @property
     def device(self) -> Target:
