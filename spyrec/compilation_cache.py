@@ -10,8 +10,11 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import orjson
+
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, Severity, refuse
 from spyrec.files.array_memory import digest, is_uniform
 from spyrec.files.entry_store import EntryStore
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
     from spyrec.codegen.known_code import KnownCode
     from spyrec.ir.graph import Graph
+    from spyrec.ir.kept_answers import KeptAnswers
 
 _UNUSABLE = "SPY0775"
 _NOT_OF_THE_RESULT = frozenset({"cache", "cache_bytes"})
@@ -30,18 +34,17 @@ _SOLVERS = ("numpy", "omnimalloc", "ortools")
 def compiled_once(
     graph: Graph,
     options: CompileOptions,
-    compile_graph: Callable[[KnownCode | None], Bundle],
+    compile_graph: Callable[[Known | None], Bundle],
     warn: Callable[[Diagnostic], None],
 ) -> Bundle:
     """Return the bundle of a graph: the one that is kept in the directory of the options, or a new one, kept there.
 
-    A new one takes the code of programs that the latest bundle of the graph's name has as well.
+    A new one takes what the latest bundle of the graph's name has as well: the code of programs, answers about kernels.
 
     A directory that cannot be used is a warning, SPY0775.  Errors: SPY0771 for a size below 0 or a directory without a
     name, as ``compile_graph``.
     """
-    from spyrec.bundle.packed_bundle import packed_bundle, packed_programs, unpacked_bundle
-    from spyrec.codegen.known_code import KnownCode
+    from spyrec.bundle.packed_bundle import packed_bundle, unpacked_bundle
 
     if options.cache_bytes < 0:
         raise refuse("SPY0771", f"cache_bytes is {options.cache_bytes}, it must be 0 or more")
@@ -57,15 +60,15 @@ def compiled_once(
     key = compilation_key(graph, options)
     shared = GraphConstants(graph)
     text = store.find(key)
-    known = None if text is None else unpacked_bundle(text, shared)
-    if known is not None:
-        return known
+    whole = None if text is None else unpacked_bundle(text, shared)
+    if whole is not None:
+        return whole
     stamps = _stamps(graph)
     latest = latest_key(graph, options)
     before = _entry_named(store, latest)
-    known_code = KnownCode(_maker(options), () if before is None else packed_programs(before))
-    bundle = compile_graph(known_code).with_kept_files()
-    packed = packed_bundle(bundle, shared)
+    known = _known(_maker(options), before)
+    bundle = compile_graph(known).with_kept_files()
+    packed = packed_bundle(bundle, shared, orjson.dumps(known.answers.used))
     if packed is not None and _stamps(graph) == stamps:  # else it is the bundle of weights that came in between
         try:
             if store.keep(key, packed):
@@ -73,6 +76,29 @@ def compiled_once(
         except OSError as error:
             warn(_unusable(folder, error))
     return bundle
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a compilation may take of others: the code of programs, and answers about kernels."""
+
+    code: KnownCode
+    answers: KeptAnswers
+
+
+def _known(maker: str, before: bytes | None) -> Known:
+    """Return what may be taken of a compilation that was kept; ``maker``: the compiler and its options, by hash."""
+    from spyrec.bundle.packed_bundle import packed_programs
+    from spyrec.codegen.known_code import KnownCode
+    from spyrec.ir.kept_answers import KeptAnswers
+
+    programs, beside = ((), b"") if before is None else packed_programs(before)
+    try:
+        answers: object = orjson.loads(beside)
+    except ValueError:
+        answers = None
+    known = cast("dict[str, object]", answers) if isinstance(answers, dict) else {}
+    return Known(KnownCode(maker, programs), KeptAnswers(maker, known))
 
 
 def latest_key(graph: Graph, options: CompileOptions) -> str:

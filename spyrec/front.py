@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect
     from spyrec.bundle.entries import BundleEntries
     from spyrec.codegen.known_code import KnownCode
+    from spyrec.compilation_cache import Known
     from spyrec.compare.check import CheckReport
     from spyrec.compare.given import Comparison
     from spyrec.frontends.graph_builder import GraphBuilder
@@ -97,13 +98,15 @@ def compile_once(
     source = read_source(graph, base_dir, warn)
     plain = replace(options, cache=None)
 
-    def compiled(known: KnownCode | None) -> Bundle:
+    def compiled(known: Known | None) -> Bundle:
         from spyrec.ir.graph import Graph
+        from spyrec.ir.likeness import Answers
         from spyrec.passes.driver import DriverOptions
 
-        kernels = schedule(source, plain, base_dir, DriverOptions(crashed=crashed))
+        answers = Answers(None if known is None else known.answers)
+        kernels = schedule(source, plain, base_dir, DriverOptions(known=answers, crashed=crashed))
         assert not isinstance(kernels, Graph), "a whole pipeline ends in kernels"
-        return emit(kernels, plain, known)
+        return emit(kernels, plain, None if known is None else known.code)
 
     return compiled_once(source, options, compiled, warn)
 

@@ -35,16 +35,17 @@ from spyrec.layout.conversion_table import DataConversionInfo
 _MOST_CONSTANT_BYTES = 1 << 26
 """Of the constants that the compiler made: they stand in the text, those of the graph beside it do not."""
 
-_MANIFEST, _SLOTS, _PROGRAMS = "manifest", "slots", "programs"
+_MANIFEST, _SLOTS, _PROGRAMS, _BESIDE = "manifest", "slots", "programs", "beside"
 _CONSTANTS, _FILES = "constants/", "files/"
 
 Value = TypeVar("Value", SuperDsc, DataConversionInfo, HostArray)
 
 
-def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray]) -> bytes | None:
+def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray], beside: bytes = b"") -> bytes | None:
     """Return a bundle with its kept files as one text; ``None`` where its own constants are too large for one.
 
-    ``shared``: constants that whoever reads it has too; those that are the same are named alone.
+    ``shared``: constants that whoever reads it has too; those that are the same are named alone.  ``beside``: a text
+    that is kept with it.
     """
     assert bundle.kept_files is not None, "with_kept_files comes first"
     constants = _packed_constants(bundle, shared)
@@ -53,7 +54,7 @@ def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray]) -> bytes | No
     files = {_FILES + name: content for name, content in bundle.kept_files.files.items()}
     programs = orjson.dumps([_program_entry(bundle, item) for item in bundle.programs])
     own = {_MANIFEST: write_manifest(bundle.manifest, {}), _SLOTS: str(bundle.correction_slots).encode()}
-    return pack({**own, _PROGRAMS: programs, **constants, **files})
+    return pack({**own, _PROGRAMS: programs, _BESIDE: beside, **constants, **files})
 
 
 def _program_entry(bundle: Bundle, program: DeviceProgram) -> list[object]:
@@ -139,12 +140,13 @@ def _written(files: PackedFiles, place: str, names: Sequence[str], said: Sequenc
     return WrittenCode(facts, texts, artifact, str(table_digest), int(slots))
 
 
-def packed_programs(text: bytes) -> tuple[DeviceProgram, ...]:
-    """Return the programs of a bundle that was packed, none where the text is of none."""
+def packed_programs(text: bytes) -> tuple[tuple[DeviceProgram, ...], bytes]:
+    """Return the programs of a bundle that was packed and the text beside it; nothing where the text is of none."""
     try:
-        return tuple(_programs(PackedFiles(text)))
+        files = PackedFiles(text)
+        return tuple(_programs(files)), files[_BESIDE]
     except (DamagedPackError, KeyError, TypeError, ValueError):
-        return ()
+        return (), b""
 
 
 class _LaterProgram(Program):

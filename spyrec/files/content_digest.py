@@ -38,8 +38,8 @@ class ContentDigests:
         if kind is str:
             text = cast("str", value).encode()
             return b"'%d:%s" % (len(text), text)
-        if kind is float:
-            return b"f%s;" % cast("float", value).hex().encode()
+        if isinstance(value, float):  # a figure of a profile is one, with its source
+            return b"f%s;" % float(value).hex().encode()
         if isinstance(value, Enum):
             return self._text(("enum", kind.__module__, kind.__qualname__, value.name))
         if isinstance(value, Mapping):
