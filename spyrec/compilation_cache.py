@@ -68,7 +68,7 @@ def compiled_once(
     before = _entry_named(store, latest)
     known = _known(_maker(options), before)
     bundle = compile_graph(known).with_kept_files()
-    packed = packed_bundle(bundle, shared, orjson.dumps(known.answers.used))
+    packed = packed_bundle(bundle, shared, answers_text(known.answers))
     if packed is not None and _stamps(graph) == stamps:  # else it is the bundle of weights that came in between
         try:
             if store.keep(key, packed):
@@ -84,6 +84,11 @@ class Known:
 
     code: KnownCode
     answers: KeptAnswers
+
+
+def answers_text(answers: KeptAnswers) -> bytes:
+    """Return the answers that a compilation used, as they stand beside its bundle."""
+    return orjson.dumps(answers.used)
 
 
 def _known(maker: str, before: bytes | None) -> Known:

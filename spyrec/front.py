@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect
     from spyrec.bundle.entries import BundleEntries
     from spyrec.codegen.known_code import KnownCode
-    from spyrec.compilation_cache import Known
     from spyrec.compare.check import CheckReport
     from spyrec.compare.given import Comparison
+    from spyrec.compilation_cache import Known
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.host_steps import HostSteps
     from spyrec.ir.graph import Graph

@@ -80,9 +80,9 @@ class Bundle(BundleContent):
         written: dict[tuple[int, int], dict[str, bytes]] = {}
         for program in self.programs:
             known = self.artifacts.written_of(program.directory) if program.directory in self.artifacts else None
-            if known is not None:
-                write_files(directory, program.directory, known.texts, are_shared=True)
-                write_files(directory, program.directory, known.artifact)
+            if program.written is not None and known is not None:
+                write_files(directory, program.directory, program.written.texts, are_shared=True)
+                write_files(directory, program.directory, known)
                 continue
             code = id(program.program), id(program.superdscs)  # layers repeat, and share the code of their programs
             if code not in written:

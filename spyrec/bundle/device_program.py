@@ -29,15 +29,13 @@ class ProgramFacts:
 class WrittenCode:
     """A program as it was written before.
 
-    ``texts``: ``bundle.mlir`` and SuperDSCs by file name.  ``artifact``: the files of its launch artefact, made for a
-    table of this digest and as many correction slots.
+    ``texts``: ``bundle.mlir`` and SuperDSCs by file name.  ``artifacts``: the files of a launch artefact, by the digest
+    of the table and the number of correction slots that it was made for: layers have one code and tensors of their own.
     """
 
     facts: ProgramFacts
     texts: Mapping[str, Content]
-    artifact: Mapping[str, Content]
-    table_digest: str
-    slots: int
+    artifacts: Mapping[tuple[str, int], Mapping[str, Content]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
-from spyrec.bundle.device_program import DeviceProgram, ProgramFacts, WrittenCode
+from spyrec.bundle.device_program import DeviceProgram, ProgramFacts
 from spyrec.bundle.image_table import ImageTable, ImageTables, write_table
 from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest import Manifest, PlanStep
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import artifact_of
+from spyrec.files.packed_files import Content
 
 
 def steps_by_program(manifest: Manifest) -> dict[str, PlanStep]:
@@ -36,6 +37,7 @@ class LaunchArtifacts(Mapping[str, LaunchArtifact]):
         self._known = dict(read)
         self._tables: ImageTables | None = None
         self._found: dict[str, ImageTable] = {}
+        self._digests: dict[str, str] = {}
 
     def __getitem__(self, directory: str) -> LaunchArtifact:
         if directory not in self._known:
@@ -61,16 +63,18 @@ class LaunchArtifacts(Mapping[str, LaunchArtifact]):
             return self._known[directory]
         return artifact_of(files, self._table_of(directory), self._slots)
 
-    def written_of(self, directory: str) -> WrittenCode | None:
-        """Return what is known of a program that was written with the same table before, ``None`` of others."""
+    def written_of(self, directory: str) -> Mapping[str, Content] | None:
+        """Return the files of an artefact that was written for the same table before, ``None`` where none was."""
         written = self._by_directory[directory].written
-        if written is None or directory in self._known or written.slots != self._slots:
+        if written is None or directory in self._known:
             return None
-        return written if self.digest_of_table(directory) == written.table_digest else None
+        return written.artifacts.get((self.digest_of_table(directory), self._slots))
 
     def digest_of_table(self, directory: str) -> str:
         """Return the SHA-256 of the table that a program is launched with."""
-        return sha256(write_table(self._table_of(directory))).hexdigest()
+        if directory not in self._digests:
+            self._digests[directory] = sha256(write_table(self._table_of(directory))).hexdigest()
+        return self._digests[directory]
 
     def facts_of(self, directory: str) -> ProgramFacts:
         """Return what a program says of its launches."""

@@ -116,6 +116,8 @@ def unpacked_bundle(text: bytes, shared: Mapping[str, HostArray]) -> Bundle | No
 def _programs(files: PackedFiles) -> Iterator[DeviceProgram]:
     """Yield the programs; those with the same texts share them, as when they were generated."""
     known: dict[tuple[int, ...], tuple[Program, Mapping[str, SuperDsc]]] = {}
+    written: dict[str, WrittenCode] = {}
+    artifacts: dict[str, dict[tuple[str, int], dict[str, PackedContent]]] = {}
     for directory, listed, known_by in orjson.loads(files[_PROGRAMS]):
         place = _FILES if directory == "." else f"{_FILES}{directory}/"
         names = tuple(map(str, listed))
@@ -126,18 +128,21 @@ def _programs(files: PackedFiles) -> Iterator[DeviceProgram]:
         if known_by is None:
             yield DeviceProgram(str(directory), *known[key])
         else:
-            code, *said = known_by
-            yield DeviceProgram(str(directory), *known[key], str(code), _written(files, place, names, said))
+            code, table_digest, slots, *said = known_by
+            own = artifacts.setdefault(str(code), {})
+            if code not in written:
+                texts = {name: files.packed(place + name) for name in (PROGRAM_FILE, *names)}
+                written[code] = WrittenCode(_facts(said), texts, own)
+            own[str(table_digest), int(slots)] = {name: files.packed(place + name) for name in _ARTIFACT_FILES}
+            yield DeviceProgram(str(directory), *known[key], str(code), written[code])
 
 
-def _written(files: PackedFiles, place: str, names: Sequence[str], said: Sequence[Any]) -> WrittenCode:
-    """Return a program as it was written; ``said``: as :func:`_program_entry` says it, the code apart."""
-    table_digest, slots, read, written, sizes, parameters = said
-    facts = ProgramFacts(tuple(read), tuple(written), dict(sizes), tuple(parameters))
-    texts = {name: files.packed(place + name) for name in (PROGRAM_FILE, *names)}
-    made = [f"{CODE_DIRECTORY}/{name}" for name in (PLAN_FILE, IMAGE_FILE)]
-    artifact = {name: files.packed(place + name) for name in made}
-    return WrittenCode(facts, texts, artifact, str(table_digest), int(slots))
+_ARTIFACT_FILES = tuple(f"{CODE_DIRECTORY}/{name}" for name in (PLAN_FILE, IMAGE_FILE))
+
+
+def _facts(said: Sequence[Any]) -> ProgramFacts:
+    read, written, sizes, parameters = said
+    return ProgramFacts(tuple(read), tuple(written), dict(sizes), tuple(parameters))
 
 
 def packed_programs(text: bytes) -> tuple[tuple[DeviceProgram, ...], bytes]:

@@ -18,6 +18,7 @@ from spyrec.bundle.program import (
     Statement,
 )
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.codegen.known_code import KnownCode
 from spyrec.codegen.loops import (
     MAX_UNROLLED,
     EnclosingLoop,
@@ -27,7 +28,6 @@ from spyrec.codegen.loops import (
     unrolled,
     without_tiled_symbols,
 )
-from spyrec.codegen.known_code import KnownCode
 from spyrec.codegen.lower_opspec import LoweringOptions, lower_opspec
 from spyrec.codegen.opspec import AllocationKind, DynamicBound, LoopSpec, OpSpec, OpSpecFile, TensorArgument
 from spyrec.codegen.symbols import Address, LoopStep, PlaceSymbols, SymbolTable, WindowSymbols

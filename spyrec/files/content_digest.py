@@ -12,6 +12,10 @@ from typing import cast
 _DIGEST_BYTES = 20
 
 
+def _nothing(_: object) -> tuple[()]:
+    return ()
+
+
 class ContentDigests:
     """Digests of values made of frozen dataclasses, members of enums, tuples, mappings, numbers and texts.
 
@@ -55,7 +59,7 @@ class ContentDigests:
     def _record(self, kind: type, value: object) -> bytes:
         if kind not in self._readers:
             names = [item.name for item in fields(kind) if item.compare]
-            read = attrgetter(*names) if names else lambda _: ()
+            read: Callable[[object], object] = attrgetter(*names) if names else _nothing
             self._readers[kind] = f"{kind.__module__}.{kind.__qualname__}:".encode(), read, len(names) == 1
         name, read, is_alone = self._readers[kind]
         found = read(value)

@@ -20,12 +20,14 @@ import spyrec
 from spyrec import CompileOptions, compilation_cache, front
 from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.cli import main
+from spyrec.codegen import emit as emit_programs
 from spyrec.codegen.known_code import KnownCode
-from spyrec.compilation_cache import compilation_key
+from spyrec.compilation_cache import compilation_key, latest_key
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.entry_store import EntryStore
 from spyrec.front import read_source
 from spyrec.hardware.target import Target
+from spyrec.ir.kept_answers import KeptAnswers
 from tests.support.examples import examples
 from tests.support.random_graphs import random_graph
 
@@ -154,6 +156,113 @@ def test_an_edited_graph_replaces_a_bundle_by_the_bytes_that_a_new_directory_get
             spyrec.compile(graph, kept).save(out, force=True)
             found = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
             assert found == _files(spyrec.compile(graph, options))
+
+
+def _net(
+    *, op: str = "relu", eps: float = 1e-5, rows: int = 64, name: str = "bent", twice: bool = False
+) -> dict[str, Any]:
+    """Return two layers with different widths, between which something may change."""
+    nodes: list[dict[str, Any]] = [
+        {"name": "wide", "op": "mm", "inputs": ["x", "w0"]},
+        {"name": name, "op": op, "inputs": ["wide"]},
+        *([{"name": "again", "op": "exp", "inputs": [name]}] if twice else []),
+        {"name": "narrow", "op": "mm", "inputs": ["again" if twice else name, "w1"]},
+        {"name": "norm", "op": "layer_norm", "inputs": ["narrow"], "attrs": {"normalized_shape": [128], "eps": eps}},
+        {"name": "shares", "op": "softmax", "inputs": ["norm"], "attrs": {"dim": -1}},
+        {"name": "last", "op": "mm", "inputs": ["shares", "w2"]},
+        {"name": "sum", "op": "add", "inputs": ["last", "x"]},
+    ]
+    shapes = {"x": [rows, 128], "w0": [128, 256], "w1": [256, 128], "w2": [128, 128]}
+    inputs = [{"name": key, "shape": shape, "dtype": "float16"} for key, shape in shapes.items()]
+    return {"format": "spyrec.graph/1", "name": "net", "inputs": inputs, "nodes": nodes, "outputs": ["sum"]}
+
+
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    "an op": _net(op="sigmoid"),
+    "an attribute": _net(eps=1e-3),
+    "a shape": _net(rows=128),
+    "a name": _net(name="other"),
+    "a node put in": _net(twice=True),
+    "one program": {**_net(), "nodes": _net()["nodes"][:2], "outputs": ["bent"]},
+    "an output more": {**_net(), "outputs": ["sum", "norm"]},
+}
+
+
+def _differing(kept: CompileOptions) -> list[str]:
+    """Return the variants whose bundle is another one after the plain graph was kept: there must be none."""
+    plain = replace(kept, cache=None)
+    spyrec.compile(_net(), kept)
+    return [
+        name for name, graph in VARIANTS.items()
+        if _files(spyrec.compile(graph, kept)) != _files(spyrec.compile(graph, plain))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("symbolic", [True, False])
+def test_what_stays_of_a_graph_is_taken_and_the_bytes_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, symbolic: bool
+) -> None:
+    options = CompileOptions(symbolic_args=symbolic, cache=tmp_path / "cache")
+    assert _differing(options) == []
+    generated: list[object] = []
+    whole = emit_programs._generated  # pyright: ignore[reportPrivateUsage] -- it is counted
+
+    def counted(*given: Any) -> Any:  # noqa: ANN401 - handed on as it is
+        generated.append(given)
+        return whole(*given)
+
+    monkeypatch.setattr(emit_programs, "_generated", counted)
+    spyrec.compile(_net(eps=0.5), options)
+    count = len(generated)
+    bundle = spyrec.compile(_net(eps=0.25), options)
+    assert 1 <= len(generated) - count < len(bundle.programs), "only the program with the number is generated anew"
+
+
+@pytest.mark.parametrize("place", [0, 3])  # places and the pool follow from the rest today
+def test_without_a_part_of_what_code_follows_from_other_code_would_be_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    whole = KnownCode.digest_of
+
+    def without(self: KnownCode, facts: tuple[tuple[object, ...], bool]) -> str:
+        key, is_only = facts
+        return whole(self, ((*key[:place], *key[place + 1 :]), is_only))
+
+    monkeypatch.setattr(KnownCode, "digest_of", without)
+    found: list[str] = []
+    try:
+        found = _differing(CompileOptions(cache=tmp_path / "cache"))
+    except (AssertionError, KeyError, SpyrecError):  # what another program says does not even fit
+        return
+    assert found
+
+
+def test_code_of_other_options_is_not_taken() -> None:
+    facts = ("facts",)
+    assert KnownCode("made by one").digest_of(facts) != KnownCode("made by another").digest_of(facts)
+
+
+@pytest.mark.parametrize("named", [b"", b"\xff" * 64, b"0" * 64, b"../../graph".ljust(64, b"0")])
+def test_a_name_of_the_latest_that_names_nothing_is_no_harm(model: Path, named: bytes) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+    spyrec.compile(model, options)
+    graph = read_source(_graph(outputs=["s", "m"]), model.parent)
+    EntryStore(model.parent / "cache", 1 << 20).keep(latest_key(graph, options), named)
+    assert _files(spyrec.compile(graph, options)) == _files(spyrec.compile(graph))
+
+
+@pytest.mark.parametrize("beside", [b"", b"[]", b"{", b'{"a": 1}'])
+def test_answers_that_are_none_are_found_anew(model: Path, monkeypatch: pytest.MonkeyPatch, beside: bytes) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+
+    def written(answers: KeptAnswers) -> bytes:
+        assert answers.used
+        return beside
+
+    monkeypatch.setattr(compilation_cache, "answers_text", written)
+    spyrec.compile(model, options)
+    graph = read_source(_graph(outputs=["s", "m"]), model.parent)
+    assert _files(spyrec.compile(graph, options)) == _files(spyrec.compile(graph))
 
 
 def test_a_second_compilation_runs_no_pass_and_computes_the_same(model: Path, counted: list[object]) -> None:
