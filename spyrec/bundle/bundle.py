@@ -23,7 +23,7 @@ from spyrec.bundle.bundle_content import (
 from spyrec.bundle.constants import write_constants
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_plan import LaunchArtifact
-from spyrec.bundle.manifest_json import write_manifest
+from spyrec.bundle.manifest_json import with_files, write_manifest
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
 from spyrec.bundle.spyrecode_json import write_plan
@@ -50,17 +50,22 @@ class Bundle(BundleContent):
             if self.constants:
                 with directory.stream(CONSTANTS_FILE) as write:
                     write_constants(write, self.constants, constant_forms(self.manifest))
-            directory.write(MANIFEST_FILE, write_manifest(self.manifest, directory.digests))
+            directory.write(MANIFEST_FILE, self._manifest_text(directory.digests))
+
+    def _manifest_text(self, files: Mapping[str, str]) -> bytes:
+        if self.kept_files is not None and self.kept_files.are_of(self):
+            return with_files(self.kept_files.manifest_text, files)
+        return write_manifest(self.manifest, files)
 
     def with_kept_files(self) -> Bundle:
         """Return the bundle with its files in memory, those of constants and the manifest apart."""
         written = _WrittenFiles({})
         self.write_files(written)
-        return self.keeping(written.files)
+        return self.keeping(written.files, write_manifest(self.manifest, {}))
 
-    def keeping(self, files: Mapping[str, Content]) -> Bundle:
-        """Return the bundle with what is written of it, constants and the manifest apart."""
-        return replace(self, kept_files=KeptFiles.of(self, files))
+    def keeping(self, files: Mapping[str, Content], manifest_text: bytes) -> Bundle:
+        """Return the bundle with what is written of it, constants apart, and the manifest as it is without files."""
+        return replace(self, kept_files=KeptFiles.of(self, files, manifest_text))
 
     def write_files(self, directory: FileSink) -> None:
         """Write all files but constants and the manifest.

@@ -59,18 +59,22 @@ class BundleContent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptFiles:
-    """The files of a bundle by path, constants and manifest apart; they are those of ``programs`` and what follows."""
+    """The files of a bundle by path, constants and manifest apart; they are those of ``programs`` and what follows.
+
+    ``manifest_text``: the manifest as it is written without files.
+    """
 
     programs: tuple[DeviceProgram, ...]
     manifest: Manifest
     dci: Mapping[str, DataConversionInfo]
     texts: tuple[bytes | None, bytes | None, int]
     files: Mapping[str, Content]
+    manifest_text: bytes
 
     @classmethod
-    def of(cls, content: BundleContent, files: Mapping[str, Content]) -> KeptFiles:
+    def of(cls, content: BundleContent, files: Mapping[str, Content], manifest_text: bytes) -> KeptFiles:
         """Return the files that were made of a bundle."""
-        return cls(content.programs, content.manifest, content.dci, _texts(content), files)
+        return cls(content.programs, content.manifest, content.dci, _texts(content), files, manifest_text)
 
     def are_of(self, content: BundleContent) -> bool:
         """Whether these are the files of exactly these objects: a changed copy of a bundle needs its own."""

@@ -19,7 +19,7 @@ from spyrec.bundle.constants import HostArray
 from spyrec.bundle.device_program import DeviceProgram, ProgramFacts, WrittenCode
 from spyrec.bundle.known_texts import WRITTEN_PROGRAMS
 from spyrec.bundle.manifest import Manifest
-from spyrec.bundle.manifest_json import read_written_manifest, write_manifest
+from spyrec.bundle.manifest_json import read_written_manifest
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import is_inside
 from spyrec.bundle.program import Program
@@ -53,7 +53,7 @@ def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray], beside: bytes
         return None
     files = {_FILES + name: content for name, content in bundle.kept_files.files.items()}
     programs = orjson.dumps([_program_entry(bundle, item) for item in bundle.programs])
-    own = {_MANIFEST: write_manifest(bundle.manifest, {}), _SLOTS: str(bundle.correction_slots).encode()}
+    own = {_MANIFEST: bundle.kept_files.manifest_text, _SLOTS: str(bundle.correction_slots).encode()}
     return pack({**own, _PROGRAMS: programs, _BESIDE: beside, **constants, **files})
 
 
@@ -94,7 +94,8 @@ def unpacked_bundle(text: bytes, shared: Mapping[str, HostArray]) -> Bundle | No
         files = PackedFiles(text)
         if not all(is_inside(name.removeprefix(_FILES)) for name in files):
             return None
-        manifest = read_written_manifest(files[_MANIFEST])
+        text_of_manifest = files[_MANIFEST]
+        manifest = read_written_manifest(text_of_manifest)
         programs = tuple(_programs(files))
         constants = _Constants(files, manifest, shared)
         slots = int(files[_SLOTS])
@@ -110,7 +111,7 @@ def unpacked_bundle(text: bytes, shared: Mapping[str, HostArray]) -> Bundle | No
         correction_slots=slots,
         opspecs_json=opspecs,
     )
-    return bundle.keeping(_Below(files))
+    return bundle.keeping(_Below(files), text_of_manifest)
 
 
 def _programs(files: PackedFiles) -> Iterator[DeviceProgram]:

@@ -37,8 +37,8 @@ class ContentDigests:
         if kind is int or kind is bool or value is None:
             return b"%a;" % (value,)
         if kind is tuple or kind is list:
-            items = cast("tuple[object, ...]", value)
-            return b"(%s)" % b"".join(map(self._text, items))
+            items = cast("tuple[object, ...]", value)  # most are numbers: no call for each of them
+            return b"(%s)" % b"".join([b"%d;" % item if type(item) is int else self._text(item) for item in items])
         if kind is str:
             text = cast("str", value).encode()
             return b"'%d:%s" % (len(text), text)
