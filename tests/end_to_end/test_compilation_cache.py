@@ -25,6 +25,7 @@ from spyrec.codegen.known_code import KnownCode
 from spyrec.compilation_cache import compilation_key, latest_key
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.entry_store import EntryStore
+from spyrec.files.packed_files import PackedContent
 from spyrec.front import read_source
 from spyrec.hardware.target import Target
 from spyrec.ir.kept_answers import KeptAnswers
@@ -121,6 +122,7 @@ def test_a_kept_bundle_is_the_bundle(seed: int, chosen: dict[str, Any]) -> None:
         # read one by one, and written anew of what was read; simulated times are rounded, as in all that is read
         assert replace(second.manifest, figures=None) == replace(plain.manifest, figures=None)
         assert [dict(item.superdscs) for item in second.programs] == [dict(item.superdscs) for item in plain.programs]
+        assert [item.program for item in second.programs] == [item.program for item in plain.programs]
         anew = tuple(DeviceProgram(item.directory, item.program, item.superdscs) for item in second.programs)
         assert _files(replace(second, kept_files=None, programs=anew)) == wanted
 
@@ -182,18 +184,19 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "an attribute": _net(eps=1e-3),
     "a shape": _net(rows=128),
     "a name": _net(name="other"),
+    "an argument's name": json.loads(json.dumps(_net()).replace('"w1"', '"v1"')),
     "a node put in": _net(twice=True),
     "one program": {**_net(), "nodes": _net()["nodes"][:2], "outputs": ["bent"]},
     "an output more": {**_net(), "outputs": ["sum", "norm"]},
 }
 
 
-def _differing(kept: CompileOptions) -> list[str]:
+def _differing(kept: CompileOptions, variants: Mapping[str, dict[str, Any]] = VARIANTS) -> list[str]:
     """Return the variants whose bundle is another one after the plain graph was kept: there must be none."""
     plain = replace(kept, cache=None)
     spyrec.compile(_net(), kept)
     return [
-        name for name, graph in VARIANTS.items()
+        name for name, graph in variants.items()
         if _files(spyrec.compile(graph, kept)) != _files(spyrec.compile(graph, plain))
     ]  # fmt: skip
 
@@ -218,9 +221,9 @@ def test_what_stays_of_a_graph_is_taken_and_the_bytes_are_the_same(
     assert 1 <= len(generated) - count < len(bundle.programs), "only the program with the number is generated anew"
 
 
-@pytest.mark.parametrize("place", [0, 3])  # places and the pool follow from the rest today
+@pytest.mark.parametrize(("place", "variant"), [(0, "an op"), (3, "an attribute")])  # the others follow from 0 today
 def test_without_a_part_of_what_code_follows_from_other_code_would_be_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, variant: str
 ) -> None:
     whole = KnownCode.digest_of
 
@@ -231,7 +234,7 @@ def test_without_a_part_of_what_code_follows_from_other_code_would_be_taken(
     monkeypatch.setattr(KnownCode, "digest_of", without)
     found: list[str] = []
     try:
-        found = _differing(CompileOptions(cache=tmp_path / "cache"))
+        found = _differing(CompileOptions(cache=tmp_path / "cache"), {variant: VARIANTS[variant]})
     except (AssertionError, KeyError, SpyrecError):  # what another program says does not even fit
         return
     assert found
@@ -349,6 +352,22 @@ def test_what_is_damaged_is_compiled_anew_and_kept_again(
     assert _files(spyrec.compile(model, options)) == wanted
     assert _files(spyrec.compile(model, options)) == wanted
     assert len(counted) == 2
+
+
+def test_a_kept_file_that_is_not_what_it_was_is_never_written(model: Path, tmp_path: Path) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+    spyrec.compile(model, options)
+    bundle = spyrec.compile(model, options)
+    assert bundle.kept_files is not None
+    kept = dict(bundle.kept_files.files)
+    (name, *_) = [name for name in kept if name.startswith("sdsc")]
+    content = kept[name]
+    assert isinstance(content, PackedContent)
+    kept[name] = replace(content, digest="0" * 64)
+    with pytest.raises(SpyrecError) as caught:
+        bundle.keeping(kept, bundle.kept_files.manifest_text).save(tmp_path / "out")
+    assert caught.value.diagnostics[0].code == "SPY0775"
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_directory_that_cannot_be_used_is_a_warning(model: Path) -> None:
