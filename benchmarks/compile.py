@@ -27,7 +27,8 @@ Node = tuple[str, str, list[str], dict[str, object]]
 """Name, op, operands, attributes."""
 
 
-def _graph(inputs: Mapping[str, Sequence[int]], nodes: Sequence[Node]) -> dict[str, object]:
+def graph_of(inputs: Mapping[str, Sequence[int]], nodes: Sequence[Node]) -> dict[str, object]:
+    """Return the graph of these inputs and nodes, whose last one is its output."""
     return {
         "format": "spyrec.graph/1",
         "name": "layers",
@@ -56,7 +57,7 @@ def layers() -> dict[str, object]:
         ]
         nodes += step
         last = nodes[-1][0]
-    return _graph(inputs, nodes)
+    return graph_of(inputs, nodes)
 
 
 def unlike() -> dict[str, object]:
@@ -75,7 +76,7 @@ def unlike() -> dict[str, object]:
         ]
         nodes += step
         last = nodes[-1][0]
-    return _graph(inputs, nodes)
+    return graph_of(inputs, nodes)
 
 
 def _looking_up() -> None:

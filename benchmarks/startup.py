@@ -32,14 +32,15 @@ _FLOAT = "float16"
 
 
 @dataclass(frozen=True, slots=True)
-class _Spent:
+class Spent:
     """What a process took, its children's work included."""
 
     wall_s: float
     cpu_s: float
 
 
-def _process(command: Sequence[str], kernels: Path) -> _Spent:
+def spent_by(command: Sequence[str], kernels: Path) -> Spent:
+    """Return what a Python of its own takes for a command; ``kernels``: where it keeps compiled kernels."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(kernels), "PYTHONPATH": str(_ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody's installation compiles its sources at each start
     start = time.perf_counter()
@@ -49,21 +50,21 @@ def _process(command: Sequence[str], kernels: Path) -> _Spent:
         started.returncode = os.waitstatus_to_exitcode(status)
     if started.returncode != 0:
         raise subprocess.CalledProcessError(started.returncode, arguments)
-    return _Spent(time.perf_counter() - start, used.ru_utime + used.ru_stime)
+    return Spent(time.perf_counter() - start, used.ru_utime + used.ru_stime)
 
 
 def interleaved_processes(
     commands: Mapping[str, Sequence[str]], rounds: int, kernels: Callable[[], Path]
-) -> dict[str, _Spent]:
+) -> dict[str, Spent]:
     """Return the medians of each command over ``rounds``, after one round that is not counted."""
-    spent: dict[str, list[_Spent]] = {name: [] for name in commands}
+    spent: dict[str, list[Spent]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
-            found = _process(command, kernels())
+            found = spent_by(command, kernels())
             if number > 0:
                 spent[name].append(found)
     return {
-        name: _Spent(median(item.wall_s for item in items), median(item.cpu_s for item in items))
+        name: Spent(median(item.wall_s for item in items), median(item.cpu_s for item in items))
         for name, items in spent.items()
     }
 
@@ -71,7 +72,7 @@ def interleaved_processes(
 BARE: Mapping[str, Sequence[str]] = {"python": ("-c", "pass"), "numpy": ("-c", "import numpy")}
 
 
-def figures_of_processes(spent: Mapping[str, _Spent]) -> Figures:
+def figures_of_processes(spent: Mapping[str, Spent]) -> Figures:
     """Return seconds, and how many times what ``import numpy`` takes."""
     numpy = spent["numpy"]
     return {
@@ -149,7 +150,7 @@ def _first_commands(directory: Path) -> dict[str, Sequence[str]]:
             write_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=True, specs=(spec_of(problem),))),
             encoding="utf-8",
         )
-        _process(("-m", "spyrec", "codegen", str(source), "-o", str(bundle)), directory / "kernels")
+        spent_by(("-m", "spyrec", "codegen", str(source), "-o", str(bundle)), directory / "kernels")
         commands[name] = ("-m", "spyrec", "run", str(bundle), "--random", "1")
     return commands | {name: ("-m", "benchmarks.emulator_parts.first_run", name) for name in _SPECS}
 
@@ -174,9 +175,9 @@ def warmed() -> Figures:
         directory = Path(folder)
         commands = _first_commands(directory)
         kernels = directory / "warmed"
-        warming = _process(("-m", "spyrec", "doctor", "--warm"), kernels)
+        warming = spent_by(("-m", "spyrec", "doctor", "--warm"), kernels)
         kept = _files_in(kernels)
-        first = {name: _process(command, kernels) for name, command in commands.items()}
+        first = {name: spent_by(command, kernels) for name, command in commands.items()}
         compiled = len(_files_in(kernels) - kept)
     claims = [below(f"wall seconds of the first run of {name}, warmed", first[name].wall_s, 2) for name in commands]
     seconds = {name: rounded(item.wall_s, 3) for name, item in first.items()}

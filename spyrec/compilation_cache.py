@@ -10,8 +10,11 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import orjson
+
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, Severity, refuse
 from spyrec.files.array_memory import digest, is_uniform
 from spyrec.files.entry_store import EntryStore
@@ -19,7 +22,9 @@ from spyrec.options import CompileOptions, HostArray
 
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
+    from spyrec.codegen.known_code import KnownCode
     from spyrec.ir.graph import Graph
+    from spyrec.ir.kept_answers import KeptAnswers
 
 _UNUSABLE = "SPY0775"
 _NOT_OF_THE_RESULT = frozenset({"cache", "cache_bytes"})
@@ -27,9 +32,14 @@ _SOLVERS = ("numpy", "omnimalloc", "ortools")
 
 
 def compiled_once(
-    graph: Graph, options: CompileOptions, compile_graph: Callable[[], Bundle], warn: Callable[[Diagnostic], None]
+    graph: Graph,
+    options: CompileOptions,
+    compile_graph: Callable[[Known | None], Bundle],
+    warn: Callable[[Diagnostic], None],
 ) -> Bundle:
     """Return the bundle of a graph: the one that is kept in the directory of the options, or a new one, kept there.
+
+    A new one takes what the latest bundle of the graph's name has as well: the code of programs, answers about kernels.
 
     A directory that cannot be used is a warning, SPY0775.  Errors: SPY0771 for a size below 0 or a directory without a
     name, as ``compile_graph``.
@@ -46,22 +56,71 @@ def compiled_once(
         store = EntryStore(folder, options.cache_bytes)
     except OSError as error:
         warn(_unusable(folder, error))
-        return compile_graph()
+        return compile_graph(None)
     key = compilation_key(graph, options)
     shared = GraphConstants(graph)
     text = store.find(key)
-    known = None if text is None else unpacked_bundle(text, shared)
-    if known is not None:
-        return known
+    whole = None if text is None else unpacked_bundle(text, shared)
+    if whole is not None:
+        return whole
     stamps = _stamps(graph)
-    bundle = compile_graph().with_kept_files()
-    packed = packed_bundle(bundle, shared)
+    latest = latest_key(graph, options)
+    before = _entry_named(store, latest)
+    known = _known(_maker(options), before)
+    bundle = compile_graph(known).with_kept_files()
+    packed = packed_bundle(bundle, shared, answers_text(known.answers))
     if packed is not None and _stamps(graph) == stamps:  # else it is the bundle of weights that came in between
         try:
-            store.keep(key, packed)
+            if store.keep(key, packed):
+                store.keep(latest, key.encode())
         except OSError as error:
             warn(_unusable(folder, error))
     return bundle
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a compilation may take of others: the code of programs, and answers about kernels."""
+
+    code: KnownCode
+    answers: KeptAnswers
+
+
+def answers_text(answers: KeptAnswers) -> bytes:
+    """Return the answers that a compilation used, as they stand beside its bundle."""
+    return orjson.dumps(answers.used)
+
+
+def _known(maker: str, before: bytes | None) -> Known:
+    """Return what may be taken of a compilation that was kept; ``maker``: the compiler and its options, by hash."""
+    from spyrec.bundle.packed_bundle import packed_programs
+    from spyrec.codegen.known_code import KnownCode
+    from spyrec.ir.kept_answers import KeptAnswers
+
+    programs, beside = ((), b"") if before is None else packed_programs(before)
+    try:
+        answers: object = orjson.loads(beside)
+    except ValueError:
+        answers = None
+    known = cast("dict[str, object]", answers) if isinstance(answers, dict) else {}
+    return Known(KnownCode(maker, programs), KeptAnswers(maker, known))
+
+
+def latest_key(graph: Graph, options: CompileOptions) -> str:
+    """Return the key of the entry that names the latest compilation of a graph's name with these options."""
+    return sha256(f"latest {_maker(options)} {graph.name}".encode()).hexdigest()
+
+
+def _entry_named(store: EntryStore, key: str) -> bytes | None:
+    """Return the entry whose key another entry holds, ``None`` where either is not there, or names none."""
+    named = store.find(key)
+    is_key = named is not None and len(named) == len(key) and not named.strip(b"0123456789abcdef")
+    return store.find(named.decode()) if named is not None and is_key else None
+
+
+def _maker(options: CompileOptions) -> str:
+    """Return a hash of the compiler and of the options that a bundle follows from."""
+    return sha256(repr([_spyrec(), *_chosen(options)]).encode()).hexdigest()
 
 
 def _unusable(folder: Path, error: OSError) -> Diagnostic:
@@ -75,7 +134,7 @@ def compilation_key(graph: Graph, options: CompileOptions) -> str:
     from spyrec.ir.writer import write_graph
 
     content = sha256()
-    for fact in (_spyrec(), *_chosen(options), *_constants(graph)):
+    for fact in (_maker(options), *_constants(graph)):
         content.update(repr(fact).encode())
         content.update(b"\n")
     content.update(write_graph(graph))

@@ -37,8 +37,10 @@ from spyrec.options import (
 if TYPE_CHECKING:
     from spyrec.bundle.dialects import Dialect
     from spyrec.bundle.entries import BundleEntries
+    from spyrec.codegen.known_code import KnownCode
     from spyrec.compare.check import CheckReport
     from spyrec.compare.given import Comparison
+    from spyrec.compilation_cache import Known
     from spyrec.frontends.graph_builder import GraphBuilder
     from spyrec.host_steps import HostSteps
     from spyrec.ir.graph import Graph
@@ -77,6 +79,7 @@ def compile(  # noqa: A001 -- the verb's name
     return emit(kernels, chosen)
 
 
+@rarely_searched()
 def compile_once(
     graph: GraphSource,
     options: CompileOptions,
@@ -95,13 +98,15 @@ def compile_once(
     source = read_source(graph, base_dir, warn)
     plain = replace(options, cache=None)
 
-    def compiled() -> Bundle:
+    def compiled(known: Known | None) -> Bundle:
         from spyrec.ir.graph import Graph
+        from spyrec.ir.likeness import Answers
         from spyrec.passes.driver import DriverOptions
 
-        kernels = schedule(source, plain, base_dir, DriverOptions(crashed=crashed))
+        answers = Answers(None if known is None else known.answers)
+        kernels = schedule(source, plain, base_dir, DriverOptions(known=answers, crashed=crashed))
         assert not isinstance(kernels, Graph), "a whole pipeline ends in kernels"
-        return emit(kernels, plain)
+        return emit(kernels, plain, None if known is None else known.code)
 
     return compiled_once(source, options, compiled, warn)
 
@@ -136,8 +141,8 @@ def schedule(
 
 
 @rarely_searched()
-def emit(kernels: KernelGraph | Staged, options: CompileOptions) -> Bundle:
-    """Generate the code of scheduled kernels.
+def emit(kernels: KernelGraph | Staged, options: CompileOptions, known: KnownCode | None = None) -> Bundle:
+    """Generate the code of scheduled kernels; ``known``: names that of programs, and knows some.
 
     Errors: SPY05xx, SPY0440 strides without a correction, SPY0750, SPY0771 for ``loops`` that are no choice.
     """
@@ -170,7 +175,7 @@ def emit(kernels: KernelGraph | Staged, options: CompileOptions) -> Bundle:
     )
     if isinstance(kernels, KernelGraph):
         figures = plan_figures(kernels, options.target, checked_profile(options))
-        return with_contracts(emit_bundle(kernels, codegen, figures), kernels, codegen)
+        return with_contracts(emit_bundle(kernels, replace(codegen, known=known), figures), kernels, codegen)
     from spyrec.codegen.join_parts import join_parts
 
     profile = checked_profile(options)

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from spyrec.bundle.paths import is_inside
 from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.files.packed_files import Content, PackedContent, digest_of, unpacked
 from spyrec.files.reading import open_regular
 from spyrec.files.unfinished import unfinished_directory
 
@@ -45,24 +46,25 @@ class NewDirectory:
         self._root = str(root)
         self._before = None if before is None else _OldDirectory(before)
         self._folders: set[str] = {""}
-        self._shared: dict[int, tuple[bytes, str]] = {}
+        self._shared: dict[int, tuple[Content, str]] = {}
         self.digests: dict[str, str] = {}
 
-    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+    def write(self, name: str, content: Content, *, is_shared: bool = False) -> None:
         """Write one file; ``name`` is relative, ``/`` between its parts.
 
         ``is_shared``: further files will have the very same content; its digest is made once, and it is held for that.
+        Raises ``DamagedPackError`` where a content that is still packed is not what it should be.
         """
         path = self._new_file(name)
         if self._before is None:
-            _write_file(path, content)
+            _write_file(path, unpacked(content))
         elif not self._before.link(name, path, content):
-            _write_file(path, content)
+            _write_file(path, unpacked(content))
             self._before.know(path)
         if is_shared and id(content) not in self._shared:
-            self._shared[id(content)] = content, hashlib.sha256(content).hexdigest()
+            self._shared[id(content)] = content, digest_of(content)
         known = self._shared.get(id(content))
-        self.digests[name] = hashlib.sha256(content).hexdigest() if known is None else known[1]
+        self.digests[name] = digest_of(content) if known is None else known[1]
 
     @contextmanager
     def stream(self, name: str) -> Generator[Callable[[memoryview | bytes], None]]:
@@ -107,7 +109,7 @@ class _OldDirectory:
         """Take a file that was just made as what others of this process are like: its permissions and its owner."""
         self._form = self._form or _form(os.lstat(path))
 
-    def link(self, name: str, path: str, content: bytes) -> bool:
+    def link(self, name: str, path: str, content: Content) -> bool:
         """Give a file of the old directory its place in the new one too, if it is what would be written there.
 
         Whether it was: it has these bytes, the permissions and the owner of new files, and no other place, through
@@ -124,8 +126,9 @@ class _OldDirectory:
             return False
         try:
             found = os.fstat(handle)
-            is_alike = _form(found) == self._form and found.st_nlink == 1 and found.st_size == len(content)
-            if not is_alike or os.read(handle, len(content) + 1) != content:
+            size_bytes = content.size_bytes if isinstance(content, PackedContent) else len(content)
+            is_alike = _form(found) == self._form and found.st_nlink == 1 and found.st_size == size_bytes
+            if not is_alike or not _is_content(os.read(handle, size_bytes + 1), content):
                 return False
             os.link(old, path, follow_symlinks=False)
         except OSError:  # a file system without links, or one that cannot be read any more
@@ -141,6 +144,11 @@ class _OldDirectory:
         if folder not in self._are_inside:
             self._are_inside[folder] = os.path.realpath(folder) == folder
         return self._are_inside[folder]
+
+
+def _is_content(text: bytes, content: Content) -> bool:
+    """Whether a text is a content; one that is still packed is told by its digest, and stays so."""
+    return digest_of(text) == content.digest if isinstance(content, PackedContent) else text == content
 
 
 def _form(found: os.stat_result) -> tuple[int, ...]:

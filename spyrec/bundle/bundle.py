@@ -18,16 +18,19 @@ from spyrec.bundle.bundle_content import (
     BundleContent,
     KeptFiles,
     constant_forms,
+    unreadable,
 )
 from spyrec.bundle.constants import write_constants
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_plan import LaunchArtifact
-from spyrec.bundle.manifest_json import write_manifest
+from spyrec.bundle.manifest_json import with_files, write_manifest
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, PLAN_FILE
 from spyrec.bundle.spyrecode_json import write_plan
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink
+from spyrec.files.packed_files import Content, DamagedPackError
+from spyrec.garbage import rarely_searched
 
 __all__ = ["Bundle", "DeviceProgram", "load_foreign", "with_methods", "write_artifact", "write_files"]
 
@@ -36,6 +39,7 @@ __all__ = ["Bundle", "DeviceProgram", "load_foreign", "with_methods", "write_art
 class Bundle(BundleContent):
     """A compiled graph, with the reading and writing of its directory."""
 
+    @rarely_searched()
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the bundle's directory: complete, or not at all; the same bundle gives the same bytes.
 
@@ -46,26 +50,45 @@ class Bundle(BundleContent):
             if self.constants:
                 with directory.stream(CONSTANTS_FILE) as write:
                     write_constants(write, self.constants, constant_forms(self.manifest))
-            directory.write(MANIFEST_FILE, write_manifest(self.manifest, directory.digests))
+            directory.write(MANIFEST_FILE, self._manifest_text(directory.digests))
+
+    def _manifest_text(self, files: Mapping[str, str]) -> bytes:
+        if self.kept_files is not None and self.kept_files.are_of(self):
+            return with_files(self.kept_files.manifest_text, files)
+        return write_manifest(self.manifest, files)
 
     def with_kept_files(self) -> Bundle:
         """Return the bundle with its files in memory, those of constants and the manifest apart."""
         written = _WrittenFiles({})
         self.write_files(written)
-        return self.keeping(written.files)
+        return self.keeping(written.files, write_manifest(self.manifest, {}))
 
-    def keeping(self, files: Mapping[str, bytes]) -> Bundle:
-        """Return the bundle with what is written of it, constants and the manifest apart."""
-        return replace(self, kept_files=KeptFiles.of(self, files))
+    def keeping(self, files: Mapping[str, Content], manifest_text: bytes) -> Bundle:
+        """Return the bundle with what is written of it, constants apart, and the manifest as it is without files."""
+        return replace(self, kept_files=KeptFiles.of(self, files, manifest_text))
 
     def write_files(self, directory: FileSink) -> None:
-        """Write all files but constants and the manifest."""
+        """Write all files but constants and the manifest.
+
+        Errors: SPY0775 where what was kept of it is not what it was when it was packed.
+        """
+        try:
+            self._write_files(directory)
+        except DamagedPackError as error:
+            raise unreadable(error) from None
+
+    def _write_files(self, directory: FileSink) -> None:
         if self.kept_files is not None and self.kept_files.are_of(self):
             for name, content in self.kept_files.files.items():
                 directory.write(name, content)
             return
         written: dict[tuple[int, int], dict[str, bytes]] = {}
         for program in self.programs:
+            known = self.artifacts.written_of(program.directory) if program.directory in self.artifacts else None
+            if program.written is not None and known is not None:
+                write_files(directory, program.directory, program.written.texts, are_shared=True)
+                write_files(directory, program.directory, known)
+                continue
             code = id(program.program), id(program.superdscs)  # layers repeat, and share the code of their programs
             if code not in written:
                 written[code] = program_files(program)
@@ -127,7 +150,7 @@ def load_foreign(
 class FileSink(Protocol):
     """What takes the files of a bundle: a directory, or memory."""
 
-    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+    def write(self, name: str, content: Content, *, is_shared: bool = False) -> None:
         """Take one file; ``name`` is relative, ``/`` between its parts.
 
         ``is_shared``: other files may have the very same content.
@@ -139,14 +162,14 @@ class FileSink(Protocol):
 class _WrittenFiles:
     """Files that are written to memory."""
 
-    files: dict[str, bytes]
+    files: dict[str, Content]
 
-    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:  # noqa: ARG002 -- held in any case
+    def write(self, name: str, content: Content, *, is_shared: bool = False) -> None:  # noqa: ARG002 -- held in any case
         """Take one file."""
         self.files[name] = content
 
 
-def write_files(directory: FileSink, folder: str, files: Mapping[str, bytes], *, are_shared: bool = False) -> None:
+def write_files(directory: FileSink, folder: str, files: Mapping[str, Content], *, are_shared: bool = False) -> None:
     """Write files into a program's directory inside the bundle, ``"."`` or ``"kernels/N"``.
 
     ``are_shared``: other programs may have the very same files.

@@ -10,6 +10,8 @@ from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.launch_artifacts import LaunchArtifacts
 from spyrec.bundle.manifest import Manifest, Role
 from spyrec.dataclass import dataclass
+from spyrec.diagnostics import SpyrecError, refuse
+from spyrec.files.packed_files import Content, DamagedPackError
 from spyrec.layout.conversion_table import DataConversionInfo
 
 CONSTANTS_FILE = "constants.safetensors"
@@ -57,18 +59,22 @@ class BundleContent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptFiles:
-    """The files of a bundle by path, constants and manifest apart; they are those of ``programs`` and what follows."""
+    """The files of a bundle by path, constants and manifest apart; they are those of ``programs`` and what follows.
+
+    ``manifest_text``: the manifest as it is written without files.
+    """
 
     programs: tuple[DeviceProgram, ...]
     manifest: Manifest
     dci: Mapping[str, DataConversionInfo]
     texts: tuple[bytes | None, bytes | None, int]
-    files: Mapping[str, bytes]
+    files: Mapping[str, Content]
+    manifest_text: bytes
 
     @classmethod
-    def of(cls, content: BundleContent, files: Mapping[str, bytes]) -> KeptFiles:
+    def of(cls, content: BundleContent, files: Mapping[str, Content], manifest_text: bytes) -> KeptFiles:
         """Return the files that were made of a bundle."""
-        return cls(content.programs, content.manifest, content.dci, _texts(content), files)
+        return cls(content.programs, content.manifest, content.dci, _texts(content), files, manifest_text)
 
     def are_of(self, content: BundleContent) -> bool:
         """Whether these are the files of exactly these objects: a changed copy of a bundle needs its own."""
@@ -78,6 +84,12 @@ class KeptFiles:
 
 def _texts(content: BundleContent) -> tuple[bytes | None, bytes | None, int]:
     return content.graph_json, content.opspecs_json, content.correction_slots
+
+
+def unreadable(error: DamagedPackError) -> SpyrecError:
+    """Return the error SPY0775 of a kept bundle whose hash was right, and that is still not what we pack."""
+    hint = "remove the directory of --cache: somebody else writes there"
+    return refuse("SPY0775", f"a bundle that was kept cannot be read: {error}", hint=hint)
 
 
 def constant_forms(manifest: Manifest) -> dict[str, ConstantForm]:

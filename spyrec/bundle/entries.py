@@ -17,6 +17,7 @@ from spyrec.bundle.manifest_json import ENTRY_NAME, MALFORMED_MANIFEST, write_en
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
 from spyrec.files.array_memory import digest
+from spyrec.files.packed_files import Content
 
 __all__ = ["ENTRY_NAME", "BundleEntries"]
 
@@ -132,7 +133,7 @@ class _Folder:
     directory: NewDirectory
     name: str
 
-    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+    def write(self, name: str, content: Content, *, is_shared: bool = False) -> None:
         """Take a file of the folder; ``is_shared``: further files will have the very same content."""
         self.directory.write(f"{self.name}/{name}", content, is_shared=is_shared)
 

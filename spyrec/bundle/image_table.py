@@ -11,7 +11,7 @@ import orjson
 
 from spyrec.bundle.argument_uses import AddressSpan, argument_uses
 from spyrec.bundle.correction_word import WORDS, Word, WordKind
-from spyrec.bundle.device_program import DeviceProgram
+from spyrec.bundle.device_program import DeviceProgram, ProgramFacts
 from spyrec.bundle.dynamic_sizes import largest_sizes
 from spyrec.bundle.json_cursor import MALFORMED, Cursor
 from spyrec.bundle.json_members import FLAG, TEXT, Member, Members, read_members, whole_number, written
@@ -88,6 +88,8 @@ class ImageTables:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._arguments = {item.name: item for item in manifest.arguments}
+        self.facts: dict[str, ProgramFacts] = {}
+        """What was found out of programs, by directory."""
         self._contracts: dict[str, list[TileContract]] = {}
         for contract in manifest.tile_contracts.values():
             for program in {contract.program: None, **dict.fromkeys(programs_beside(contract))}:
@@ -105,7 +107,9 @@ class ImageTables:
             for index, item in enumerate(arguments)
         ]  # fmt: skip
         maxima = {**step.values, **{name: item.max_trips for name, item in step.trip_counts.items()}}
-        table = completed(program, ImageTable(tuple(listed), step.pool_bytes, maxima, ()))
+        plain = ImageTable(tuple(listed), step.pool_bytes, maxima, ())
+        facts = self.facts[step.program] = facts_of(program, plain)
+        table = _completed(plain, facts)
         more = stride_words(step.program, self._contracts.get(step.program, ()), table.arguments)
         return replace(table, words=(*table.words, *more))
 
@@ -140,16 +144,28 @@ def check_stride_words(words: Iterable[Word], table: ImageTable, where: Location
 
 def completed(program: DeviceProgram, table: ImageTable) -> ImageTable:
     """Return a table with what the program itself says: uses of arguments, and the words of a correction."""
+    return _completed(table, facts_of(program, table))
+
+
+def facts_of(program: DeviceProgram, table: ImageTable) -> ProgramFacts:
+    """Return what a program says of its launches; ``table``: where baked addresses put its arguments."""
+    if program.written is not None:
+        return program.written.facts
     spans = [AddressSpan(item.baked_base, item.size_bytes) for item in table.arguments]
     uses = argument_uses(program.program, program.superdscs, spans)
+    names = tuple([item.name for item in program.program.parameters])
+    return ProgramFacts(tuple(sorted(uses.read)), tuple(sorted(uses.written)), largest_sizes(program.program), names)
+
+
+def _completed(table: ImageTable, facts: ProgramFacts) -> ImageTable:
     arguments = tuple(
         ImageArgument(
-            item.name, item.device_size, item.device_dtype, item.baked_base, index in uses.read, index in uses.written
+            item.name, item.device_size, item.device_dtype, item.baked_base, index in facts.read, index in facts.written
         )
         for index, item in enumerate(table.arguments)
     )
-    maxima = {**largest_sizes(program.program), **table.value_maxima}
-    return ImageTable(arguments, table.pool_bytes, maxima, program_words(program))
+    maxima = {**facts.sizes, **table.value_maxima}
+    return ImageTable(arguments, table.pool_bytes, maxima, tuple(map(word_of_parameter, facts.parameters)))
 
 
 def program_words(program: DeviceProgram) -> tuple[Word, ...]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 
-from spyrec.bundle.device_program import DeviceProgram
-from spyrec.bundle.image_table import ImageTables
+from spyrec.bundle.device_program import DeviceProgram, ProgramFacts
+from spyrec.bundle.image_table import ImageTable, ImageTables, write_table
 from spyrec.bundle.launch_plan import LaunchArtifact
 from spyrec.bundle.manifest import Manifest, PlanStep
 from spyrec.bundle.program_image import program_files
 from spyrec.bundle.spyrecode import artifact_of
+from spyrec.files.packed_files import Content
 
 
 def steps_by_program(manifest: Manifest) -> dict[str, PlanStep]:
@@ -34,6 +36,8 @@ class LaunchArtifacts(Mapping[str, LaunchArtifact]):
         self._by_directory = {item.directory: item for item in programs if item.directory in self._steps}
         self._known = dict(read)
         self._tables: ImageTables | None = None
+        self._found: dict[str, ImageTable] = {}
+        self._digests: dict[str, str] = {}
 
     def __getitem__(self, directory: str) -> LaunchArtifact:
         if directory not in self._known:
@@ -57,6 +61,29 @@ class LaunchArtifacts(Mapping[str, LaunchArtifact]):
         """Return an artefact without keeping it; ``files`` are those of the program, for a caller that has them."""
         if directory in self._known:
             return self._known[directory]
+        return artifact_of(files, self._table_of(directory), self._slots)
+
+    def written_of(self, directory: str) -> Mapping[str, Content] | None:
+        """Return the files of an artefact that was written for the same table before, ``None`` where none was."""
+        written = self._by_directory[directory].written
+        if written is None or directory in self._known:
+            return None
+        return written.artifacts.get((self.digest_of_table(directory), self._slots))
+
+    def digest_of_table(self, directory: str) -> str:
+        """Return the SHA-256 of the table that a program is launched with."""
+        if directory not in self._digests:
+            self._digests[directory] = sha256(write_table(self._table_of(directory))).hexdigest()
+        return self._digests[directory]
+
+    def facts_of(self, directory: str) -> ProgramFacts:
+        """Return what a program says of its launches."""
+        self._table_of(directory)
+        assert self._tables is not None
+        return self._tables.facts[directory]
+
+    def _table_of(self, directory: str) -> ImageTable:
         self._tables = self._tables or ImageTables(self._manifest)
-        table = self._tables.of(self._by_directory[directory], self._steps[directory])
-        return artifact_of(files, table, self._slots)
+        if directory not in self._found:
+            self._found[directory] = self._tables.of(self._by_directory[directory], self._steps[directory])
+        return self._found[directory]

@@ -230,7 +230,18 @@ FileType = TypeVar("FileType")
 def write_manifest(manifest: Manifest, files: Mapping[str, str]) -> bytes:
     """Return the bytes of ``manifest.json``; ``files`` are SHA-256 digests by relative path."""
     content = _MANIFEST_FILE.write(ManifestFile.of(manifest, files))
-    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(content, option=_INDENTED)
+
+
+_INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+_NO_FILES = b'"files": {}\n}\n'
+
+
+def with_files(text: bytes, files: Mapping[str, str]) -> bytes:
+    """Return a manifest as :func:`write_manifest` writes it, given what it writes without files: they stand last."""
+    assert text.endswith(_NO_FILES)
+    listed = orjson.dumps({"files": dict(sorted(files.items()))}, option=_INDENTED)
+    return text[: -len(_NO_FILES)] + listed[listed.index(b'"') :]
 
 
 def read_written_manifest(text: bytes) -> Manifest:

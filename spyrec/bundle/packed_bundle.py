@@ -6,49 +6,65 @@ again, as ``bundle_reader`` does with a directory that comes from anywhere.  Wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import orjson
 
+from spyrec.bundle.atomic_directory import PROGRAM_FILE
 from spyrec.bundle.bundle import Bundle
-from spyrec.bundle.bundle_content import GRAPH_FILE, OPSPECS_FILE, constant_forms
+from spyrec.bundle.bundle_content import GRAPH_FILE, OPSPECS_FILE, constant_forms, unreadable
 from spyrec.bundle.constants import HostArray
-from spyrec.bundle.device_program import DeviceProgram, executes
+from spyrec.bundle.device_program import DeviceProgram, ProgramFacts, WrittenCode
 from spyrec.bundle.known_texts import WRITTEN_PROGRAMS
 from spyrec.bundle.manifest import Manifest
-from spyrec.bundle.manifest_json import read_written_manifest, write_manifest
+from spyrec.bundle.manifest_json import read_written_manifest
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import is_inside
 from spyrec.bundle.program import Program
+from spyrec.bundle.spyrecode import CODE_DIRECTORY, IMAGE_FILE, PLAN_FILE
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
-from spyrec.diagnostics import Location, SpyrecError, refuse
+from spyrec.diagnostics import Location, SpyrecError
 from spyrec.diagnostics.json_reading import load_json
 from spyrec.files.array_memory import digest
-from spyrec.files.packed_files import DamagedPackError, PackedFiles, pack
+from spyrec.files.packed_files import DamagedPackError, PackedContent, PackedFiles, pack
 from spyrec.layout.conversion_table import DataConversionInfo
 
 _MOST_CONSTANT_BYTES = 1 << 26
 """Of the constants that the compiler made: they stand in the text, those of the graph beside it do not."""
 
-_MANIFEST, _SLOTS, _CONSTANTS, _FILES = "manifest", "slots", "constants/", "files/"
+_MANIFEST, _SLOTS, _PROGRAMS, _BESIDE = "manifest", "slots", "programs", "beside"
+_CONSTANTS, _FILES = "constants/", "files/"
 
 Value = TypeVar("Value", SuperDsc, DataConversionInfo, HostArray)
 
 
-def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray]) -> bytes | None:
+def packed_bundle(bundle: Bundle, shared: Mapping[str, HostArray], beside: bytes = b"") -> bytes | None:
     """Return a bundle with its kept files as one text; ``None`` where its own constants are too large for one.
 
-    ``shared``: constants that whoever reads it has too; those that are the same are named alone.
+    ``shared``: constants that whoever reads it has too; those that are the same are named alone.  ``beside``: a text
+    that is kept with it.
     """
     assert bundle.kept_files is not None, "with_kept_files comes first"
     constants = _packed_constants(bundle, shared)
     if constants is None:
         return None
     files = {_FILES + name: content for name, content in bundle.kept_files.files.items()}
-    own = {_MANIFEST: write_manifest(bundle.manifest, {}), _SLOTS: str(bundle.correction_slots).encode()}
-    return pack({**own, **constants, **files})
+    programs = orjson.dumps([_program_entry(bundle, item) for item in bundle.programs])
+    own = {_MANIFEST: bundle.kept_files.manifest_text, _SLOTS: str(bundle.correction_slots).encode()}
+    return pack({**own, _PROGRAMS: programs, _BESIDE: beside, **constants, **files})
+
+
+def _program_entry(bundle: Bundle, program: DeviceProgram) -> list[object]:
+    """Return what is packed of a program beside its files; what another compilation may take it by, if anything."""
+    directory, names = program.directory, list(program.superdscs)
+    if program.code is None or directory not in bundle.artifacts:
+        return [directory, names, None]
+    facts, digest = bundle.artifacts.facts_of(directory), bundle.artifacts.digest_of_table(directory)
+    said = [facts.read, facts.written, facts.sizes, facts.parameters]
+    return [directory, names, [program.code, digest, bundle.correction_slots, *said]]
 
 
 def _packed_constants(bundle: Bundle, shared: Mapping[str, HostArray]) -> dict[str, bytes] | None:
@@ -78,37 +94,103 @@ def unpacked_bundle(text: bytes, shared: Mapping[str, HostArray]) -> Bundle | No
         files = PackedFiles(text)
         if not all(is_inside(name.removeprefix(_FILES)) for name in files):
             return None
-        manifest = read_written_manifest(files[_MANIFEST])
-        programs = tuple(_programs(files, manifest))
+        text_of_manifest = files[_MANIFEST]
+        manifest = read_written_manifest(text_of_manifest)
+        programs = tuple(_programs(files))
         constants = _Constants(files, manifest, shared)
         slots = int(files[_SLOTS])
-    except (DamagedPackError, KeyError, ValueError, SpyrecError):
+        graph, opspecs = files.get(_FILES + GRAPH_FILE), files.get(_FILES + OPSPECS_FILE)
+    except (DamagedPackError, KeyError, TypeError, ValueError, SpyrecError):
         return None
     bundle = Bundle(
         manifest,
         programs,
         constants if len(constants) else {},
         _Read(_table_names(manifest), lambda name: _table(_content(files, _FILES + name), name)),
-        files.get(_FILES + GRAPH_FILE),
+        graph,
         correction_slots=slots,
-        opspecs_json=files.get(_FILES + OPSPECS_FILE),
+        opspecs_json=opspecs,
     )
-    return bundle.keeping(_Below(files))
+    return bundle.keeping(_Below(files), text_of_manifest)
 
 
-def _programs(files: PackedFiles, manifest: Manifest) -> Iterator[DeviceProgram]:
+def _programs(files: PackedFiles) -> Iterator[DeviceProgram]:
     """Yield the programs; those with the same texts share them, as when they were generated."""
     known: dict[tuple[int, ...], tuple[Program, Mapping[str, SuperDsc]]] = {}
-    for directory in dict.fromkeys(step.program for step in manifest.steps):
+    written: dict[str, WrittenCode] = {}
+    artifacts: dict[str, dict[tuple[str, int], dict[str, PackedContent]]] = {}
+    for directory, listed, known_by in orjson.loads(files[_PROGRAMS]):
         place = _FILES if directory == "." else f"{_FILES}{directory}/"
-        text = files[f"{place}bundle.mlir"]
+        names = tuple(map(str, listed))
+        key = (files.number(f"{place}{PROGRAM_FILE}"), *(files.number(place + name) for name in names))
+        if key not in known:
+            program = _LaterProgram(_program_of(files, f"{place}{PROGRAM_FILE}"))
+            known[key] = program, _Read(names, _superdsc_of(files, place))
+        if known_by is None:
+            yield DeviceProgram(str(directory), *known[key])
+        else:
+            code, table_digest, slots, *said = known_by
+            own = artifacts.setdefault(str(code), {})
+            if code not in written:
+                texts = {name: files.packed(place + name) for name in (PROGRAM_FILE, *names)}
+                written[code] = WrittenCode(_facts(said), texts, own)
+            own[str(table_digest), int(slots)] = {name: files.packed(place + name) for name in _ARTIFACT_FILES}
+            yield DeviceProgram(str(directory), *known[key], str(code), written[code])
+
+
+_ARTIFACT_FILES = tuple(f"{CODE_DIRECTORY}/{name}" for name in (PLAN_FILE, IMAGE_FILE))
+
+
+def _facts(said: Sequence[Any]) -> ProgramFacts:
+    read, written, sizes, parameters = said
+    return ProgramFacts(tuple(read), tuple(written), dict(sizes), tuple(parameters))
+
+
+def packed_programs(text: bytes) -> tuple[tuple[DeviceProgram, ...], bytes]:
+    """Return the programs of a bundle that was packed and the text beside it; nothing where the text is of none."""
+    try:
+        files = PackedFiles(text)
+        return tuple(_programs(files)), files[_BESIDE]
+    except (DamagedPackError, KeyError, TypeError, ValueError):
+        return (), b""
+
+
+class _LaterProgram(Program):
+    """A program that is read when somebody looks at it: who writes a bundle that was kept does not."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[], Program]) -> None:
+        object.__setattr__(self, "_read", read)  # frozen
+
+    def __getattr__(self, name: str) -> object:
+        """Read the program, whose fields are not there yet."""
+        if name not in Program.__match_args__:
+            raise AttributeError(name)
+        program = self._read()
+        for known in Program.__match_args__:
+            object.__setattr__(self, known, getattr(program, known))
+        return getattr(program, name)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, whichever of them was read later."""
+        if not isinstance(other, Program):
+            return NotImplemented
+        return (self.maps, self.parameters, self.body) == (other.maps, other.parameters, other.body)
+
+    def __hash__(self) -> int:
+        """Return the hash of what it says, as that of any program."""
+        return hash((self.maps, self.parameters, self.body))
+
+
+def _program_of(files: PackedFiles, name: str) -> Callable[[], Program]:
+    def read() -> Program:
+        text = _content(files, name)
         program = WRITTEN_PROGRAMS.find(text) or parse_program(text)
         WRITTEN_PROGRAMS.remember(text, program)
-        names = tuple(dict.fromkeys(call.sdsc_filename for call in executes(program.body)))
-        key = (files.number(f"{place}bundle.mlir"), *(files.number(place + name) for name in names))
-        if key not in known:
-            known[key] = program, _Read(names, _superdsc_of(files, place))
-        yield DeviceProgram(directory, *known[key])
+        return program
+
+    return read
 
 
 def _superdsc_of(files: PackedFiles, place: str) -> Callable[[str], SuperDsc]:
@@ -120,8 +202,7 @@ def _content(files: PackedFiles, name: str) -> bytes:
     try:
         return files[name]
     except DamagedPackError as error:
-        hint = "remove the directory of --cache: somebody else writes there"
-        raise refuse("SPY0775", f"a bundle that was kept cannot be read: {error}", hint=hint) from None
+        raise unreadable(error) from None
 
 
 def _table_names(manifest: Manifest) -> tuple[str, ...]:
@@ -181,15 +262,15 @@ class _Constants(Mapping[str, HostArray]):
         return len(self._names)
 
 
-class _Below(Mapping[str, bytes]):
-    """The files of the bundle's directory."""
+class _Below(Mapping[str, PackedContent]):
+    """The files of the bundle's directory, as they are packed."""
 
     def __init__(self, files: PackedFiles) -> None:
         self._files = files
         self._names = [name.removeprefix(_FILES) for name in files if name.startswith(_FILES)]
 
-    def __getitem__(self, name: str) -> bytes:
-        return _content(self._files, _FILES + name)
+    def __getitem__(self, name: str) -> PackedContent:
+        return self._files.packed(_FILES + name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

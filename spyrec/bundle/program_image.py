@@ -34,6 +34,7 @@ from spyrec.bundle.validate import check_parameters, check_program
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, Location, refuse
 from spyrec.diagnostics.json_reading import load_json
+from spyrec.files.packed_files import unpacked
 from spyrec.progress import counted
 
 __all__ = [
@@ -62,6 +63,8 @@ class ProgramImage:
 
 def program_files(program: DeviceProgram) -> dict[str, bytes]:
     """Return the files of a program by name: ``bundle.mlir``, and its SuperDSCs in order of first use."""
+    if program.written is not None:
+        return {name: unpacked(content) for name, content in program.written.texts.items()}
     text = print_program(program.program).encode()
     WRITTEN_PROGRAMS.remember(text, program.program)
     files = {PROGRAM_FILE: text}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, TripCount
 from spyrec.bundle.program import VALUE_SUFFIX
-from spyrec.codegen.emit_opspecs import CodegenOptions, EmittedProgram, emit_opspecs
+from spyrec.codegen.emit_opspecs import CodegenOptions, emit_opspecs
 from spyrec.codegen.graph_source import ConstantArrays, constants_of_source, graph_text
 from spyrec.codegen.lower_node import argument_address, lower_node
 from spyrec.codegen.opspec import LoopSpec, OpSpec, OpSpecFile
@@ -75,15 +76,23 @@ def _directory(scheduled: KernelGraph, number: int) -> str:
 
 def _programs(scheduled: KernelGraph, options: CodegenOptions) -> Iterator[DeviceProgram]:
     """Yield the code of each program; what differs in the names of its tensors only is generated once."""
-    known: dict[Hashable, EmittedProgram] = {}
+    known: dict[Hashable, DeviceProgram] = {}
     for number, program in enumerate(scheduled.programs):
-        key = _what_code_says(scheduled, program)
-        emitted = known.get(key)
-        if emitted is None:
-            specs = _specs(scheduled, program, range(program.first_kernel, program.end_kernel), 0)
-            emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=specs), options)
-            known[key] = emitted
-        yield DeviceProgram(_directory(scheduled, number), emitted.program, emitted.superdscs)
+        key, directory = _what_code_says(scheduled, program), _directory(scheduled, number)
+        if key not in known:
+            is_only = len(scheduled.programs) == 1  # such a one may state where its arguments lie
+            code = None if options.known is None else options.known.digest_of((key, is_only))
+            found = None if options.known is None or code is None else options.known.find(code)
+            known[key] = found or _generated(scheduled, program, options, code)
+        yield replace(known[key], directory=directory)
+
+
+def _generated(
+    scheduled: KernelGraph, program: KernelProgram, options: CodegenOptions, code: str | None
+) -> DeviceProgram:
+    specs = _specs(scheduled, program, range(program.first_kernel, program.end_kernel), 0)
+    emitted = emit_opspecs(OpSpecFile(symbolic_args=True, unroll_loops=False, specs=specs), options)
+    return DeviceProgram(".", emitted.program, emitted.superdscs, code)
 
 
 def _what_code_says(scheduled: KernelGraph, program: KernelProgram) -> Hashable:
@@ -96,7 +105,8 @@ def _what_code_says(scheduled: KernelGraph, program: KernelProgram) -> Hashable:
     kernels = scheduled.kernels[program.first_kernel : program.end_kernel]
     # as text: -0.0 equals 0.0, and is another constant
     constants = [tuple((name, float(value).hex()) for name, value in kernel.constants.items()) for kernel in kernels]
-    return (alike.key, bool(program.pool_bytes), tuple(places), tuple(constants))
+    windows = tuple([kernel.window for kernel in kernels])
+    return (alike.key, bool(program.pool_bytes), tuple(places), tuple(constants), windows)
 
 
 def _specs(scheduled: KernelGraph, program: KernelProgram, kernels: range, depth: int) -> tuple[OpSpec | LoopSpec, ...]:

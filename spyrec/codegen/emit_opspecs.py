@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from spyrec.bundle.dialects import NEWEST, Dialect
 from spyrec.bundle.program import (
@@ -18,6 +18,7 @@ from spyrec.bundle.program import (
     Statement,
 )
 from spyrec.bundle.superdsc import SuperDsc
+from spyrec.codegen.known_code import KnownCode
 from spyrec.codegen.loops import (
     MAX_UNROLLED,
     EnclosingLoop,
@@ -49,6 +50,7 @@ class CodegenOptions:
     ``correction_slots``: of each launch artefact, 1 to 16.
     ``symbolic_strides``: the stick strides of arguments that a launch may tile arrive with the correction.
     ``tile_reductions``: programs that join the parts of a result stand beside those of the plan.
+    ``known``: names the code of programs, and knows that of some.
     """
 
     dialect: Dialect = NEWEST
@@ -60,6 +62,7 @@ class CodegenOptions:
     correction_slots: int = 1
     symbolic_strides: bool = False
     tile_reductions: bool = False
+    known: KnownCode | None = field(default=None, compare=False)
 
     @property
     def device(self) -> Target:

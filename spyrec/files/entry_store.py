@@ -52,14 +52,14 @@ class EntryStore:
                 return content
         return None
 
-    def keep(self, key: str, content: bytes) -> None:
-        """Keep a content under its key, and make room for it; what is larger than the store is not kept.
+    def keep(self, key: str, content: bytes) -> bool:
+        """Keep a content under its key, and make room for it; return whether: what is larger than the store is not.
 
         ``OSError`` where it cannot be written.
         """
         head = _MARK + bytes.fromhex(key) + _digest(key, content)
         if len(head) + len(content) > self._most_bytes:
-            return
+            return False
         path = self._path(key)
         with unfinished_file(path, 0o600) as (temporary, handle):
             with os.fdopen(os.dup(handle), "wb") as stream:
@@ -67,6 +67,7 @@ class EntryStore:
                 stream.write(content)
             temporary.replace(path)
         self._make_room(path.name)
+        return True
 
     def _path(self, key: str) -> Path:
         name = f"{key}.entry"

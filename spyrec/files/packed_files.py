@@ -3,25 +3,77 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 
 import orjson
+
+from spyrec.dataclass import dataclass
 
 _LEVEL = 1  # a tenth of the bytes at 300 MB/s; the next levels take twice the time for a fifth less
 _HEAD_BYTES = 8
 _MOST_BYTES = 1 << 32
+_DIGEST_DIGITS = 64
 
 
 class DamagedPackError(Exception):
     """A text that no :func:`pack` made."""
 
 
-def pack(files: Mapping[str, bytes]) -> bytes:
-    """Return files by name as one text, the same for the same files in the same order."""
-    numbers: dict[bytes, int] = {}
-    names = [[name, numbers.setdefault(content, len(numbers))] for name, content in files.items()]
-    packed = [zlib.compress(content, _LEVEL) for content in numbers]
-    head = orjson.dumps([names, [[len(content), len(item)] for content, item in zip(numbers, packed, strict=True)]])
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedContent:
+    """A content of a packed text as it stands there; ``digest``: SHA-256 of the content, in hexadecimal."""
+
+    size_bytes: int
+    digest: str
+    packed: memoryview | bytes
+
+    def unpacked(self) -> bytes:
+        """Return the content; :class:`DamagedPackError` where it is not what size and digest say."""
+        try:
+            content = zlib.decompressobj().decompress(self.packed, self.size_bytes + 1)
+        except zlib.error as error:
+            raise DamagedPackError(str(error)) from None
+        if len(content) != self.size_bytes or sha256(content).hexdigest() != self.digest:
+            raise DamagedPackError(f"a content is not the {self.size_bytes} bytes that it should be")
+        return content
+
+
+Content = bytes | PackedContent
+"""What a file holds, as it is or still packed."""
+
+
+def digest_of(content: Content) -> str:
+    """Return the SHA-256 of what a file holds, in hexadecimal."""
+    return content.digest if isinstance(content, PackedContent) else sha256(content).hexdigest()
+
+
+def unpacked(content: Content) -> bytes:
+    """Return the bytes that a file holds.  Raises :class:`DamagedPackError`."""
+    return content.unpacked() if isinstance(content, PackedContent) else content
+
+
+def pack(files: Mapping[str, Content]) -> bytes:
+    """Return files by name as one text, the same for the same files in the same order.
+
+    What is packed already is taken as it stands.
+    """
+    digests: dict[int, tuple[Content, str]] = {}  # by object, which is held: programs that are alike share their files
+    kept: dict[str, Content] = {}
+    names: list[tuple[str, int]] = []
+    numbers: dict[str, int] = {}
+    for name, content in files.items():
+        if id(content) not in digests:
+            digests[id(content)] = content, digest_of(content)
+        digest = digests[id(content)][1]
+        kept.setdefault(digest, content)
+        names.append((name, numbers.setdefault(digest, len(numbers))))
+    packed = [item.packed if isinstance(item, PackedContent) else zlib.compress(item, _LEVEL) for item in kept.values()]
+    sizes = [
+        (item.size_bytes if isinstance(item, PackedContent) else len(item), len(own), digest)
+        for (digest, item), own in zip(kept.items(), packed, strict=True)
+    ]
+    head = orjson.dumps([names, sizes])
     return b"".join([len(head).to_bytes(_HEAD_BYTES, "little"), head, *packed])
 
 
@@ -30,55 +82,37 @@ class PackedFiles(Mapping[str, bytes]):
 
     def __init__(self, text: bytes) -> None:
         """Read which files there are; :class:`DamagedPackError` where it is no such text."""
+        view = memoryview(text)
         try:
             begin = _HEAD_BYTES + int.from_bytes(text[:_HEAD_BYTES], "little")
             names, sizes = orjson.loads(text[_HEAD_BYTES:begin])
             self._numbers: dict[str, int] = {str(name): int(number) for name, number in names}
-            self._places: list[tuple[int, int, int]] = []
-            for size_bytes, packed_bytes in sizes:
-                self._places.append((int(size_bytes), begin, begin + int(packed_bytes)))
-                begin = self._places[-1][2]
+            self._contents: list[PackedContent] = []
+            for size_bytes, packed_bytes, digest in sizes:
+                end = begin + int(packed_bytes)
+                self._contents.append(PackedContent(int(size_bytes), str(digest), view[begin:end]))
+                if not (0 <= int(size_bytes) <= _MOST_BYTES and begin <= end and len(digest) == _DIGEST_DIGITS):
+                    raise DamagedPackError("sizes do not fit the text")
+                begin = end
         except (ValueError, TypeError, OverflowError) as error:
             raise DamagedPackError(str(error)) from None
-        is_whole = begin == len(text) and all(0 <= size <= _MOST_BYTES and a <= b for size, a, b in self._places)
-        if not is_whole or not all(0 <= number < len(self._places) for number in self._numbers.values()):
+        if begin != len(text) or not all(0 <= number < len(self._contents) for number in self._numbers.values()):
             raise DamagedPackError("sizes and numbers do not fit the text")
-        self._text = memoryview(text)
-        self._known: dict[int, bytes] = {}
-        self._shared = _more_than_once(self._numbers.values())
 
     def number(self, name: str) -> int:
         """Return the number of a file's content: files with the same number hold the same."""
         return self._numbers[name]
 
+    def packed(self, name: str) -> PackedContent:
+        """Return a content as it stands in the text; files that hold the same have one."""
+        return self._contents[self._numbers[name]]
+
     def __getitem__(self, name: str) -> bytes:
-        """Return a content; :class:`DamagedPackError` where it is not as long as it says."""
-        number = self._numbers[name]
-        known = self._known.get(number)
-        if known is not None:
-            return known
-        size_bytes, begin, end = self._places[number]
-        try:
-            reader = zlib.decompressobj()
-            content = reader.decompress(self._text[begin:end], size_bytes + 1)
-        except zlib.error as error:
-            raise DamagedPackError(str(error)) from None
-        if len(content) != size_bytes:
-            raise DamagedPackError(f"{name} is not {size_bytes} bytes long")
-        if number in self._shared:
-            self._known[number] = content
-        return content
+        """Return a content; :class:`DamagedPackError` where it is not what the text says of it."""
+        return self.packed(name).unpacked()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._numbers)
 
     def __len__(self) -> int:
         return len(self._numbers)
-
-
-def _more_than_once(numbers: Iterable[int]) -> frozenset[int]:
-    seen: set[int] = set()
-    twice: set[int] = set()
-    for number in numbers:
-        (twice if number in seen else seen).add(number)
-    return frozenset(twice)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar, cast
 
 from spyrec.dataclass import dataclass
+from spyrec.ir.kept_answers import KeptAnswers
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, KernelProgram
 
 Answer = TypeVar("Answer")
@@ -84,9 +85,11 @@ class Answers:
     """Answers to questions about kernels and tensors, each found once.
 
     A question is a tuple that begins with its name.  Of what it names by ``id`` somebody has to hold the object.
+    ``kept``: those that outlive the process, where somebody keeps any.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: KeptAnswers | None = None) -> None:
+        self.kept = kept
         self._numbers: dict[Hashable, int] = {}
         self._known: dict[Hashable, object] = {}
 

@@ -158,7 +158,7 @@ class _Planner:
     def __init__(self, formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> None:
         self.formed = formed
         self.records: dict[tuple[TileGroup, ...], list[PassRecord]] = {}
-        self._known = Answers()
+        self._known = Answers(driver.known.kept)
         self._options = options
         self._driver = driver
 

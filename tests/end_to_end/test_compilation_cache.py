@@ -18,13 +18,17 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec import CompileOptions, compilation_cache, front
-from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.bundle import Bundle, DeviceProgram
 from spyrec.cli import main
-from spyrec.compilation_cache import compilation_key
+from spyrec.codegen import emit as emit_programs
+from spyrec.codegen.known_code import KnownCode
+from spyrec.compilation_cache import compilation_key, latest_key
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.entry_store import EntryStore
+from spyrec.files.packed_files import PackedContent
 from spyrec.front import read_source
 from spyrec.hardware.target import Target
+from spyrec.ir.kept_answers import KeptAnswers
 from tests.support.examples import examples
 from tests.support.random_graphs import random_graph
 
@@ -94,9 +98,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     seen: list[object] = []
     whole = front.emit
 
-    def emit(kernels: Any, options: CompileOptions) -> Bundle:  # noqa: ANN401 - handed on as it is
+    def emit(kernels: Any, options: CompileOptions, known: KnownCode | None = None) -> Bundle:  # noqa: ANN401
         seen.append(options)
-        return whole(kernels, options)
+        return whole(kernels, options, known)
 
     monkeypatch.setattr(front, "emit", emit)
     return seen
@@ -112,13 +116,15 @@ def test_a_kept_bundle_is_the_bundle(seed: int, chosen: dict[str, Any]) -> None:
     with TemporaryDirectory() as folder:
         kept = replace(options, cache=folder)
         first, second = spyrec.compile(data, kept), spyrec.compile(data, kept)
-        assert len(list(Path(folder).iterdir())) == 1
+        assert len(list(Path(folder).iterdir())) == 2
         assert _files(first) == wanted
         assert _files(second) == wanted
         # read one by one, and written anew of what was read; simulated times are rounded, as in all that is read
         assert replace(second.manifest, figures=None) == replace(plain.manifest, figures=None)
         assert [dict(item.superdscs) for item in second.programs] == [dict(item.superdscs) for item in plain.programs]
-        assert _files(replace(second, kept_files=None)) == wanted
+        assert [item.program for item in second.programs] == [item.program for item in plain.programs]
+        anew = tuple(DeviceProgram(item.directory, item.program, item.superdscs) for item in second.programs)
+        assert _files(replace(second, kept_files=None, programs=anew)) == wanted
 
 
 _SWAPPED = {"relu": "abs", "abs": "relu", "exp": "sigmoid", "sigmoid": "exp", "add": "maximum", "mul": "minimum"}
@@ -152,6 +158,114 @@ def test_an_edited_graph_replaces_a_bundle_by_the_bytes_that_a_new_directory_get
             spyrec.compile(graph, kept).save(out, force=True)
             found = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
             assert found == _files(spyrec.compile(graph, options))
+
+
+def _net(
+    *, op: str = "relu", eps: float = 1e-5, rows: int = 64, name: str = "bent", twice: bool = False
+) -> dict[str, Any]:
+    """Return two layers with different widths, between which something may change."""
+    nodes: list[dict[str, Any]] = [
+        {"name": "wide", "op": "mm", "inputs": ["x", "w0"]},
+        {"name": name, "op": op, "inputs": ["wide"]},
+        *([{"name": "again", "op": "exp", "inputs": [name]}] if twice else []),
+        {"name": "narrow", "op": "mm", "inputs": ["again" if twice else name, "w1"]},
+        {"name": "norm", "op": "layer_norm", "inputs": ["narrow"], "attrs": {"normalized_shape": [128], "eps": eps}},
+        {"name": "shares", "op": "softmax", "inputs": ["norm"], "attrs": {"dim": -1}},
+        {"name": "last", "op": "mm", "inputs": ["shares", "w2"]},
+        {"name": "sum", "op": "add", "inputs": ["last", "x"]},
+    ]
+    shapes = {"x": [rows, 128], "w0": [128, 256], "w1": [256, 128], "w2": [128, 128]}
+    inputs = [{"name": key, "shape": shape, "dtype": "float16"} for key, shape in shapes.items()]
+    return {"format": "spyrec.graph/1", "name": "net", "inputs": inputs, "nodes": nodes, "outputs": ["sum"]}
+
+
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    "an op": _net(op="sigmoid"),
+    "an attribute": _net(eps=1e-3),
+    "a shape": _net(rows=128),
+    "a name": _net(name="other"),
+    "an argument's name": json.loads(json.dumps(_net()).replace('"w1"', '"v1"')),
+    "a node put in": _net(twice=True),
+    "one program": {**_net(), "nodes": _net()["nodes"][:2], "outputs": ["bent"]},
+    "an output more": {**_net(), "outputs": ["sum", "norm"]},
+}
+
+
+def _differing(kept: CompileOptions, variants: Mapping[str, dict[str, Any]] = VARIANTS) -> list[str]:
+    """Return the variants whose bundle is another one after the plain graph was kept: there must be none."""
+    plain = replace(kept, cache=None)
+    spyrec.compile(_net(), kept)
+    return [
+        name for name, graph in variants.items()
+        if _files(spyrec.compile(graph, kept)) != _files(spyrec.compile(graph, plain))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("symbolic", [True, False])
+def test_what_stays_of_a_graph_is_taken_and_the_bytes_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, symbolic: bool
+) -> None:
+    options = CompileOptions(symbolic_args=symbolic, cache=tmp_path / "cache")
+    assert _differing(options) == []
+    generated: list[object] = []
+    whole = emit_programs._generated  # pyright: ignore[reportPrivateUsage] -- it is counted
+
+    def counted(*given: Any) -> Any:  # noqa: ANN401 - handed on as it is
+        generated.append(given)
+        return whole(*given)
+
+    monkeypatch.setattr(emit_programs, "_generated", counted)
+    spyrec.compile(_net(eps=0.5), options)
+    count = len(generated)
+    bundle = spyrec.compile(_net(eps=0.25), options)
+    assert 1 <= len(generated) - count < len(bundle.programs), "only the program with the number is generated anew"
+
+
+@pytest.mark.parametrize(("place", "variant"), [(0, "an op"), (3, "an attribute")])  # the others follow from 0 today
+def test_without_a_part_of_what_code_follows_from_other_code_would_be_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, variant: str
+) -> None:
+    whole = KnownCode.digest_of
+
+    def without(self: KnownCode, facts: tuple[tuple[object, ...], bool]) -> str:
+        key, is_only = facts
+        return whole(self, ((*key[:place], *key[place + 1 :]), is_only))
+
+    monkeypatch.setattr(KnownCode, "digest_of", without)
+    found: list[str] = []
+    try:
+        found = _differing(CompileOptions(cache=tmp_path / "cache"), {variant: VARIANTS[variant]})
+    except (AssertionError, KeyError, SpyrecError):  # what another program says does not even fit
+        return
+    assert found
+
+
+def test_code_of_other_options_is_not_taken() -> None:
+    facts = ("facts",)
+    assert KnownCode("made by one").digest_of(facts) != KnownCode("made by another").digest_of(facts)
+
+
+@pytest.mark.parametrize("named", [b"", b"\xff" * 64, b"0" * 64, b"../../graph".ljust(64, b"0")])
+def test_a_name_of_the_latest_that_names_nothing_is_no_harm(model: Path, named: bytes) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+    spyrec.compile(model, options)
+    graph = read_source(_graph(outputs=["s", "m"]), model.parent)
+    EntryStore(model.parent / "cache", 1 << 20).keep(latest_key(graph, options), named)
+    assert _files(spyrec.compile(graph, options)) == _files(spyrec.compile(graph))
+
+
+@pytest.mark.parametrize("beside", [b"", b"[]", b"{", b'{"a": 1}'])
+def test_answers_that_are_none_are_found_anew(model: Path, monkeypatch: pytest.MonkeyPatch, beside: bytes) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+
+    def written(answers: KeptAnswers) -> bytes:
+        assert answers.used
+        return beside
+
+    monkeypatch.setattr(compilation_cache, "answers_text", written)
+    spyrec.compile(model, options)
+    graph = read_source(_graph(outputs=["s", "m"]), model.parent)
+    assert _files(spyrec.compile(graph, options)) == _files(spyrec.compile(graph))
 
 
 def test_a_second_compilation_runs_no_pass_and_computes_the_same(model: Path, counted: list[object]) -> None:
@@ -233,11 +347,27 @@ def test_what_is_damaged_is_compiled_anew_and_kept_again(
 ) -> None:
     options = CompileOptions(cache=model.parent / "cache")
     wanted = _files(spyrec.compile(model, options))
-    (entry,) = (model.parent / "cache").iterdir()
+    entry = max((model.parent / "cache").iterdir(), key=lambda path: path.stat().st_size)
     harm(entry)
     assert _files(spyrec.compile(model, options)) == wanted
     assert _files(spyrec.compile(model, options)) == wanted
     assert len(counted) == 2
+
+
+def test_a_kept_file_that_is_not_what_it_was_is_never_written(model: Path, tmp_path: Path) -> None:
+    options = CompileOptions(cache=model.parent / "cache")
+    spyrec.compile(model, options)
+    bundle = spyrec.compile(model, options)
+    assert bundle.kept_files is not None
+    kept = dict(bundle.kept_files.files)
+    (name, *_) = [name for name in kept if name.startswith("sdsc")]
+    content = kept[name]
+    assert isinstance(content, PackedContent)
+    kept[name] = replace(content, digest="0" * 64)
+    with pytest.raises(SpyrecError) as caught:
+        bundle.keeping(kept, bundle.kept_files.manifest_text).save(tmp_path / "out")
+    assert caught.value.diagnostics[0].code == "SPY0775"
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_directory_that_cannot_be_used_is_a_warning(model: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spyrec.files.entry_store import EntryStore
-from spyrec.files.packed_files import DamagedPackError, PackedFiles, pack
+from spyrec.files.packed_files import DamagedPackError, PackedFiles, digest_of, pack
 from tests.support.examples import examples
 
 HEAD_BYTES = 79
@@ -163,3 +164,13 @@ def test_a_text_that_is_no_pack_is_refused_or_read_never_anything_else(data: st.
         dict(PackedFiles(bytes(text)[: data.draw(st.integers(0, len(text)))]))
     except DamagedPackError:
         return
+
+
+def test_what_is_packed_is_taken_as_it_stands_and_told_by_its_digest() -> None:
+    text = pack({"a": b"x" * 50, "b": b"y" * 70})
+    found = PackedFiles(text)
+    assert pack({name: found.packed(name) for name in found}) == text
+    assert digest_of(found.packed("b")) == sha256(b"y" * 70).hexdigest()
+    for other in (replace(found.packed("b"), digest=digest_of(b"y")), replace(found.packed("b"), size_bytes=71)):
+        with pytest.raises(DamagedPackError, match="is not the"):
+            other.unpacked()

@@ -25,12 +25,12 @@ def divide_work(graph: KernelGraph, context: PassContext) -> KernelGraph | Refus
     """
     options = context.options
     pinned = with_pins(graph, options)
-    cut = pinned if isinstance(pinned, Refused) else cut_kernels(pinned, options)
+    cut = pinned if isinstance(pinned, Refused) else cut_kernels(pinned, context)
     return cut if isinstance(cut, Refused) else _divided(cut, context)
 
 
 def _divided(graph: KernelGraph, context: PassContext) -> KernelGraph:
-    choices = [candidates(graph, kernel, context.options) for kernel in graph.kernels]
+    choices = [candidates(graph, kernel, context.options, context.known.kept) for kernel in graph.kernels]
     chosen = choose(graph, choices, context)
     divisions = chosen.divisions
     notes = [

@@ -17,7 +17,7 @@ from spyrec.hardware.plan_record import Decision, PlanNote
 from spyrec.ir.device_access import Inexpressible
 from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, Use
-from spyrec.passes.base import Lack, PipelineOptions, Refused
+from spyrec.passes.base import Lack, PassContext, PipelineOptions, Refused
 from spyrec.passes.divide_work.division_candidates import Candidate, candidates, floor_us
 from spyrec.passes.planning.divisions import Axis, division_space
 from spyrec.passes.planning.record import record_of
@@ -33,14 +33,14 @@ _LEAST_GAIN_US = 2.0
 """... and time: a further SuperDSC has to be fetched and begun, which the cost model does not count (assumed)."""
 
 
-def cut_kernels(graph: KernelGraph, options: PipelineOptions) -> KernelGraph | Refused:
+def cut_kernels(graph: KernelGraph, context: PassContext) -> KernelGraph | Refused:
     """Return the graph with every kernel that parts of it do in clearly less simulated time as those parts.
 
     Where operands may lie in LX, the kernel is not compared as if they lay in device memory: parts of a tensor do not.
     A kernel that keeps the span limit under no division is cut wherever that helps; a pinned one is not cut.
     Refused: SPY0403 where that does not help either.
     """
-    cutter = _Cutter(graph, options)
+    cutter, options = _Cutter(graph, context), context.options
     parts: list[tuple[Kernel, ...]] = []
     for kernel in graph.kernels:
         own = cutter.parts_of(kernel)
@@ -76,9 +76,10 @@ class _Parts:
 class _Cutter:
     """Cuts kernels of one graph."""
 
-    def __init__(self, graph: KernelGraph, options: PipelineOptions) -> None:
+    def __init__(self, graph: KernelGraph, context: PassContext) -> None:
         self._graph = graph
-        self._options = options
+        self._options = context.options
+        self._kept = context.known.kept
         self._uses = Counter(name for kernel in graph.kernels for name in {use.buffer for use in kernel.uses})
 
     def parts_of(self, kernel: Kernel) -> tuple[Kernel, ...] | None:
@@ -88,8 +89,8 @@ class _Cutter:
 
     def note(self, kernel: Kernel, parts: Sequence[Kernel]) -> PlanNote:
         """Return why a kernel was cut in these parts."""
-        whole = next(iter(candidates(self._graph, kernel, self._options)), None)
-        best = [candidates(self._graph, part, self._options)[0] for part in parts]
+        whole = next(iter(candidates(self._graph, kernel, self._options, self._kept)), None)
+        best = [candidates(self._graph, part, self._options, self._kept)[0] for part in parts]
         extents = " + ".join("x".join(map(str, part.extents)) for part in parts)
         subject, split = kernel.output.buffer, Decision.SPLIT
         if whole is None:
@@ -109,7 +110,7 @@ class _Cutter:
     def _parted(self, kernel: Kernel, cuts: int) -> _Parts | None:
         """Return the best parts with at most so many cuts, one in the other; ``None``: none keeps the span limit."""
         graph, options = self._graph, self._options
-        found = candidates(graph, kernel, options)
+        found = candidates(graph, kernel, options, self._kept)
         whole = _Parts((kernel,), found[0].cost_us) if found else None
         if not cuts or (whole is not None and not _gains(whole.cost_us, floor_us(kernel, options), 2)):
             return whole

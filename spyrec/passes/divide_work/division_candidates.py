@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import cast
 
 from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import OperationClass, OperationRecord, cost_of, matmul_grid
 from spyrec.hardware.target import STICK_BYTES, TargetProfile
+from spyrec.ir.kept_answers import AnswerForm, KeptAnswers
 from spyrec.ir.kernel import Kernel, KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.planning.divisions import Axis, Division, DivisionSpace, division_space
@@ -37,15 +39,18 @@ class Candidate:
     traffic_bytes: int
 
 
-def candidates(graph: KernelGraph, kernel: Kernel, options: PipelineOptions) -> tuple[Candidate, ...]:
+def candidates(
+    graph: KernelGraph, kernel: Kernel, options: PipelineOptions, kept: KeptAnswers | None = None
+) -> tuple[Candidate, ...]:
     """Return divisions of a kernel that has a form, best first; none where no even division keeps the span limit.
 
     The first is what the kernel alone would choose.  Beside the cheapest there are, for every variable that the result
     has, the one with most slices of it alone, and the cheapest ones of two variables, folded ones too.  A pinned
-    kernel has the divisions that its pin leaves.
+    kernel has the divisions that its pin leaves.  ``kept``: answers of other compilations.
     """
     assert kernel.output.buffer in graph.buffers, kernel.name
-    return _candidates(kernel_record(kernel), _space(kernel, options), options.profile)
+    facts = kernel_record(kernel), _space(kernel, options), options.profile
+    return _candidates(*facts) if kept is None else kept.answer(_CANDIDATES, facts, lambda: _candidates(*facts))
 
 
 def floor_us(kernel: Kernel, options: PipelineOptions) -> float:
@@ -62,6 +67,17 @@ def _floor_us(record: UndividedRecord, cores: int, profile: TargetProfile) -> fl
 def _space(kernel: Kernel, options: PipelineOptions) -> DivisionSpace:
     return division_space(kernel, options.cores, options.target.span_limit_bytes)
 
+
+def _written(found: tuple[Candidate, ...]) -> object:
+    return [[item.division, item.cost_us, item.traffic_bytes] for item in found]
+
+
+def _read(data: object) -> tuple[Candidate, ...]:
+    items = cast("list[tuple[list[int], float, int]]", data)
+    return tuple([Candidate(tuple(map(int, own)), float(cost), int(size_bytes)) for own, cost, size_bytes in items])
+
+
+_CANDIDATES = AnswerForm("division candidates", _written, _read)
 
 _Rank = tuple[float, int, tuple[bool, int, int], int, Division]
 _Ranked = tuple[_Rank, Candidate]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from benchmarks.planning_parts.division import OF_MODELS, PLANNED, Matmul, best_
 from benchmarks.timeline import PUBLISHED_US
 from spyrec.hardware.cost import OperationCost, OperationRecord, cost_of
 from spyrec.hardware.target import CALIBRATED, PLANNER_2026_06, PROFILES, TargetProfile
+from spyrec.ir.kept_answers import KeptAnswers
 from spyrec.ir.kernel import KernelGraph
 from spyrec.passes.base import PipelineOptions
 from spyrec.passes.divide_work import division_candidates as module
@@ -83,6 +86,23 @@ def test_candidates_are_legal_different_and_begin_with_the_cheapest(seed: int, c
         record, in_device_memory = kernel_record(kernel), (False,) * len(space.operands)
         costs = [cost_of(record.under(division, in_device_memory), options.profile).total_us for division in space]
         assert min(costs) == pytest.approx(found[0].cost_us, abs=1e-6)  # those of candidates are whole picoseconds
+
+
+@examples(15)
+@given(st.integers(0, 1 << 30), st.sampled_from((1, 5, 32)))
+def test_candidates_that_were_kept_are_those_that_are_found(seed: int, cores: int) -> None:
+    options = PipelineOptions(cores=cores)
+    graph = after("assign-layouts", read(random_graph(seed, 4)[0]), options)
+    first = KeptAnswers("spyrec")
+    wanted = [candidates(graph, kernel, options, first) for kernel in graph.kernels]
+    kept = KeptAnswers("spyrec", orjson.loads(orjson.dumps(first.used)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_candidates", None)  # nothing is found anew
+        found = [candidates(graph, kernel, options, kept) for kernel in graph.kernels]
+    assert found == wanted == [candidates(graph, kernel, options) for kernel in graph.kernels]
+    other = replace(options, cores=2)
+    again = [candidates(graph, kernel, other, KeptAnswers("spyrec", first.used)) for kernel in graph.kernels]
+    assert again == [candidates(graph, kernel, other) for kernel in graph.kernels]
 
 
 def test_every_dim_of_the_result_has_a_candidate_that_splits_nothing_else() -> None:
