@@ -51,7 +51,7 @@ class BundleFiles:
 
     def __init__(self, root: Path, digests: Mapping[str, str] | None) -> None:
         self.root = root
-        self._real_root = Path(os.path.realpath(root))
+        self._real_root = os.path.realpath(root)
         self._digests = digests
         self._tried: set[str] = set()
         self.read_digests: dict[str, str] = {}
@@ -73,25 +73,28 @@ class BundleFiles:
         file; located where the name is mentioned, else at the file.
         """
         self._tried.add(name)
-        where = mentioned_at or Location(self.display(name))
         if not is_inside(name):
-            raise refuse(OUTSIDE, f'path "{name[:200]}" leaves the bundle\'s directory', where, hint=_KEEP_INSIDE)
-        path = self.root / name
-        real = Path(os.path.realpath(path))
-        if not real.is_relative_to(self._real_root):
-            raise refuse(
-                OUTSIDE, f'"{name[:200]}" is a link that leaves the bundle\'s directory', where, hint=_KEEP_INSIDE
-            )
+            raise self._refused(OUTSIDE, f'path "{name[:200]}" leaves the bundle\'s directory', name, mentioned_at)
+        real = os.path.realpath(f"{self._real_root}/{name}")  # as text: a bundle has thousands of names
+        if not real.startswith(self._real_root.rstrip("/") + "/"):
+            fact = f'"{name[:200]}" is a link that leaves the bundle\'s directory'
+            raise self._refused(OUTSIDE, fact, name, mentioned_at)
         try:
-            mode = real.stat().st_mode
+            mode = os.stat(real).st_mode  # noqa: PTH116 -- as text
         except (FileNotFoundError, NotADirectoryError):
-            raise refuse(MISSING, f'file "{name[:200]}" of the bundle is missing', where, hint=_WRITE_AGAIN) from None
+            fact = f'file "{name[:200]}" of the bundle is missing'
+            raise self._refused(MISSING, fact, name, mentioned_at) from None
         except OSError as error:
             fact = f'file "{name[:200]}" cannot be read: {error.strerror}'
-            raise refuse(UNREADABLE, fact, where, hint=_WRITE_AGAIN) from None
+            raise self._refused(UNREADABLE, fact, name, mentioned_at) from None
         if not stat.S_ISREG(mode):
-            raise refuse(UNREADABLE, f'"{name[:200]}" is no regular file', where, hint=_WRITE_AGAIN)
-        return real
+            raise self._refused(UNREADABLE, f'"{name[:200]}" is no regular file', name, mentioned_at)
+        return Path(real)
+
+    def _refused(self, code: str, fact: str, name: str, mentioned_at: Location | None) -> SpyrecError:
+        """Return the refusal of a name, located where it is mentioned, else at the file."""
+        hint = _KEEP_INSIDE if code == OUTSIDE else _WRITE_AGAIN
+        return refuse(code, fact, mentioned_at or Location(self.display(name)), hint=hint)
 
     def read(self, name: str, limit_bytes: int, mentioned_at: Location | None = None) -> bytes:
         """Return the content of a file, verified; SPY0604 where it is longer than the limit, else as `resolve`."""

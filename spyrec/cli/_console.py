@@ -10,12 +10,13 @@ import textwrap
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import click
 
-from spyrec.cli._fitted import columns_of
+from spyrec.cli._fitted import columns_of, harmless
 from spyrec.cli._sources import with_source
 from spyrec.diagnostics import Diagnostic, Severity
 
@@ -73,7 +74,7 @@ class Console:
             return
         self._make_room()
         is_json = self.diagnostics_format is DiagnosticsFormat.JSON
-        click.echo(json.dumps({"severity": "note", "message": message}) if is_json else message, err=True)
+        click.echo(json.dumps({"severity": "note", "message": message}) if is_json else harmless(message), err=True)
 
     @contextmanager
     def progress(self, message: str) -> Generator[None]:
@@ -91,7 +92,7 @@ class Console:
         if not is_wanted():
             yield
             return
-        bar = self._bar = ProgressBar(message)
+        bar = self._bar = ProgressBar(harmless(message).replace("\n", "?"))
         try:
             with bar.shown():
                 yield
@@ -106,13 +107,21 @@ class Console:
 
 def _message(diagnostic: Diagnostic) -> str:
     """Return a diagnostic with the line of the input that it is about; coloured on a terminal alone."""
-    text = diagnostic.render(with_excerpt=True)
+    text = harmless(_on_one_line(diagnostic).render(with_excerpt=True))
     is_terminal = sys.stderr.isatty()
     columns = columns_of(is_terminal)
     if columns is None:
         return text
     lines = [line for whole in text.splitlines() for line in wrapped(whole, columns)]
     return "\n".join(map(_coloured, lines) if is_terminal else lines)
+
+
+def _on_one_line(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a diagnostic whose file is named on one line, whatever somebody called it."""
+    place = diagnostic.location
+    if place is None or place.file is None or "\n" not in place.file:
+        return diagnostic
+    return replace(diagnostic, location=replace(place, file=place.file.replace("\n", "?")))
 
 
 def wrapped(line: str, columns: int) -> list[str]:

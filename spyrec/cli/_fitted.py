@@ -34,6 +34,15 @@ def columns() -> int | None:
     return columns_of(sys.stdout.isatty())
 
 
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys: control characters but tabs and line ends, and marks that turn the order of what follows."""
+
+
+def harmless(text: str) -> str:
+    """Return a text with ``?`` in place of what a terminal would obey: names in it come from somebody's files."""
+    return _OBEYED.sub("?", text)
+
+
 def say(text: str) -> None:
     """Print lines for people, each in as many as it takes."""
     click.echo("\n".join(fitted(text, columns())))
@@ -43,9 +52,9 @@ def fitted(text: str, width: int | None) -> Iterator[str]:
     """Yield the lines of a text; of one that is too long the rest stands below, farther to the right.
 
     It is cut between words alone, so that a name longer than ``width`` stays whole.  In a line of a list (a name, two
-    spaces or more, words) the rest stands below the words.
+    spaces or more, words) the rest stands below the words.  What a terminal would obey stands as ``?``.
     """
-    for line in text.split("\n"):
+    for line in harmless(text).split("\n"):
         if width is None or len(line) <= width:
             yield line
             continue

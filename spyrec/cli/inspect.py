@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spyrec.cli._console import current_console
+from spyrec.cli._fitted import harmless
 
 if TYPE_CHECKING:
     from spyrec.compare.bundle_reading import BundleReading
@@ -45,7 +46,7 @@ def command(*, path: Path, operation: str | None, core: int | None, args: Path |
 
         click.echo(json.dumps(to_json(reading, shown), indent=2))
         return 0
-    click.echo("\n".join(text.inspect_lines(reading, shown)))
+    click.echo(harmless("\n".join(text.inspect_lines(reading, shown))))
     return 0
 
 

@@ -314,13 +314,27 @@ class Alike:
     """What was found between two bundles, for values and files that are like earlier ones.
 
     ``values``: by both values as JSON, at places below them; ``texts``: by both texts of SuperDSCs without their
-    number.  Tables by core are most of what differs after a change of the division, and the same in SuperDSC after
-    SuperDSC; of a model of many layers whole SuperDSCs are.
+    number; ``shown``: by a value as JSON, what is shown of it.  Tables by core are most of what differs after a change
+    of the division, and the same in SuperDSC after SuperDSC; of a model of many layers whole SuperDSCs are.
     """
 
     def __init__(self) -> None:
         self.values: dict[tuple[bytes, bytes], list[Difference]] = {}
         self.texts: dict[tuple[bytes, bytes], list[Difference]] = {}
+        self.shown: dict[bytes, str] = {}
+
+    def show(self, value: JsonValue) -> str:
+        """Return a value as a difference shows it; a table is written out once, however many files have it."""
+        if not isinstance(value, _CONTAINERS):
+            return _shown(value)
+        try:
+            key = orjson.dumps(value)
+        except orjson.JSONEncodeError:  # nested deeper than it writes
+            return _shown(value)
+        found = self.shown.get(key)
+        if found is None:
+            found = self.shown[key] = _shown(value)
+        return found
 
 
 class _Comparison:
@@ -367,11 +381,12 @@ class _Comparison:
     def _objects(self, pointer: str, left: dict[str, JsonValue], right: dict[str, JsonValue]) -> None:
         for key, value in left.items():
             if key not in right:
-                self.found.append(_alone(self.file, f"{pointer}/{_escaped(key)}", value, is_left=True))
+                self._alone(f"{pointer}/{_escaped(key)}", value, is_left=True)
             elif not _is_same_leaf(value, right[key]):
                 self.compare(f"{pointer}/{_escaped(key)}", value, right[key])
-        rest = (key for key in right if key not in left)
-        self.found += [_alone(self.file, f"{pointer}/{_escaped(key)}", right[key], is_left=False) for key in rest]
+        for key, value in right.items():
+            if key not in left:
+                self._alone(f"{pointer}/{_escaped(key)}", value, is_left=False)
 
     def _arrays(self, pointer: str, left: list[JsonValue], right: list[JsonValue]) -> None:
         for index, (value, other) in enumerate(zip(left, right)):
@@ -379,14 +394,14 @@ class _Comparison:
                 self.compare(f"{pointer}/{index}", value, other)
         is_left = len(left) > len(right)
         longer = left if is_left else right
-        places = range(min(len(left), len(right)), len(longer))
-        self.found += [_alone(self.file, f"{pointer}/{index}", longer[index], is_left=is_left) for index in places]
+        for index in range(min(len(left), len(right)), len(longer)):
+            self._alone(f"{pointer}/{index}", longer[index], is_left=is_left)
 
-
-def _alone(file: str, place: str, value: JsonValue, *, is_left: bool) -> Difference:
-    if is_left:
-        return Difference(file, place, DifferenceKind.ONLY_LEFT, _shown(value), None)
-    return Difference(file, place, DifferenceKind.ONLY_RIGHT, None, _shown(value))
+    def _alone(self, place: str, value: JsonValue, *, is_left: bool) -> None:
+        """Add a value that one side has alone."""
+        text = _shown(value) if self.alike is None else self.alike.show(value)
+        kind, sides = (DifferenceKind.ONLY_LEFT, (text, None)) if is_left else (DifferenceKind.ONLY_RIGHT, (None, text))
+        self.found.append(Difference(self.file, place, kind, *sides))
 
 
 def _is_same_leaf(left: JsonValue, right: JsonValue) -> bool:

@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 
 import numpy as np
+import orjson
 
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, OPSPECS_FILE, constant_forms
 from spyrec.bundle.constants import open_constants
@@ -148,7 +149,12 @@ class _Files(BundleFiles):
 
 
 def _digests(root: Path) -> dict[str, str]:
-    manifest = load_json(read_whole(root / "manifest.json", MAX_JSON_BYTES))[0]
+    """Return what a manifest says of files, by a reader that is quick and not strict: the strict one reads it, too."""
+    text = read_whole(root / "manifest.json", MAX_JSON_BYTES)
+    try:
+        manifest: JsonValue = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        manifest = load_json(text)[0]
     files = manifest.get("files") if isinstance(manifest, dict) else None
     return {key: value for key, value in files.items() if isinstance(value, str)} if isinstance(files, dict) else {}
 

@@ -78,6 +78,24 @@ def graph(tmp_path: Path) -> Path:
     return file
 
 
+def test_no_name_of_somebody_s_moves_the_cursor(
+    graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of ops and files stand in messages, on stderr and in the summary; a terminal gets no escapes of theirs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)  # else click takes escapes out of what it prints
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    path = Path("g\x1b[2J\n.json")
+    path.write_text(graph.read_text().replace('"exq"', '"add\\u001b[31m\\u202e"'))
+    assert main(["check", str(path)]) == 1
+    said = capsys.readouterr()
+    assert 'op "add?[31m?" is unknown' in said.err
+    assert "--> g?[2J?.json:" in said.err
+    messages = said.err.split("\r\x1b[K")  # the progress bar's own
+    assert not {"\x1b", "\u202e"} & {*"".join(messages), *said.out}
+
+
 def test_the_verbs_show_the_line(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(graph)]) == 1
     assert '  17 |    "op": "exq",\n     |          ^^^^^\n   = hint' in capsys.readouterr().err

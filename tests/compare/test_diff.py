@@ -20,6 +20,7 @@ from spyrec.bundle.program import Program
 from spyrec.bundle.superdsc_reader import parse_superdsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.cli import main
+from spyrec.compare import diff as diff_module
 from spyrec.compare.bundle_diff import BundleDiff, diff_directories
 from spyrec.compare.diff import Alike, Difference, DifferenceKind, diff_bundles, diff_json, diff_programs
 from spyrec.compare.diff_report import to_json, to_json_text
@@ -468,3 +469,21 @@ def test_a_list_of_left_out_files_is_read_safely(weighty: Path, terse: Path) -> 
     (terse / "left_out.txt").symlink_to("/dev/zero")
     with pytest.raises(SpyrecError, match="SPY060"):
         diff_bundles(terse, weighty)
+
+
+def test_a_value_that_many_files_have_alone_is_written_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is equal to Python and not to JSON keeps its own text."""
+    tables: list[Json] = [{"a": list(range(200))}, {"a": [1]}, {"a": [1.0]}, {"a": [True]}]
+    plain = [diff_json("f", {}, {"t": table}) for table in tables]
+    written: list[Json] = []
+    shown: Callable[[Json], str] = diff_module._shown  # pyright: ignore[reportPrivateUsage]
+
+    def written_out(value: Json) -> str:
+        written.append(value)
+        return shown(value)
+
+    monkeypatch.setattr(diff_module, "_shown", written_out)
+    alike = Alike()
+    for _ in range(3):
+        assert [diff_json("f", {}, {"t": table}, alike) for table in tables] == plain
+    assert written == tables

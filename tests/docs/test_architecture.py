@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,25 @@ def test_every_room_is_named_and_there() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     modules = {path.name for path in PACKAGE.glob("*.py")} - TOO_SMALL_FOR_A_ROOM
     assert named == folders | modules
+
+
+def contract() -> list[str]:
+    """Return the layers of pyproject.toml from the top, without the marks of names that may be missing."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    return [layer.replace("(", "").replace(")", "") for layer in layers]
+
+
+def test_rooms_stand_in_the_order_of_the_contract() -> None:
+    ranks = {name: rank for rank, layer in enumerate(contract()) for name in re.findall(r"\w+", layer)}
+    rooms = [name.rstrip("/").removesuffix(".py") for row in rows("Rooms") for name in QUOTED.findall(row[0])]
+    assert [ranks[name] for name in rooms] == sorted(ranks[name] for name in rooms)
+
+
+def test_the_layers_of_the_guide_are_those_of_the_contract() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = guide.partition("\nLayers, from the top")[2].split("```\n")[1]
+    assert [re.split(r" {2,}", line)[0] for line in block.splitlines()] == contract()
 
 
 def is_there(base: Path, name: str) -> bool:
