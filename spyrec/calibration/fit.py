@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -22,7 +22,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError, refuse
 from spyrec.hardware.cost import OperationRecord, cost_of
 from spyrec.hardware.profile_file import LIMITS, figure_names, figure_of, with_figures
-from spyrec.hardware.target import MEASURED_2026_08, TargetProfile
+from spyrec.hardware.target import CALIBRATED, MEASURED_2026_08, TargetProfile
 from spyrec.ir.reader import read_graph_data
 from spyrec.passes.base import NO_PLANNER, PipelineOptions
 from spyrec.passes.driver import compile_graph
@@ -34,11 +34,38 @@ _WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3}
 """Configurations out of scope that tell terms apart, and how much they count beside those in scope."""
 
 _HOLD = 0.03
-"""How much it weighs that a figure leaves its start, one digit of the profile's, by as much as that is."""
+"""How much it weighs that a figure leaves its start by as much as that is, or a term that starts at nothing by one."""
 
 _LEAST_CASES = 40
-_STEPS = 30
-_STEPS_OF_A_FOLD = 10
+_STEPS = 40
+
+_PUBLISHED = {
+    "reduction.half_bytes_per_us": CALIBRATED.memory_bytes_per_us / 2.0,
+    "reduction.vector_bytes_per_us": CALIBRATED.core_memory_bytes_per_us,
+    "core_memory_bytes_per_us": LIMITS["core_memory_bytes_per_us"] / 2.0,
+    "overlap": 0.5,
+    "matmul_macs_per_us": 1_140_000.0,
+    "matmul.fill_exponent": 0.5,
+    "matmul.most_spill": 1.0,
+}
+"""Starts of figures that ``calibrated`` lacks or leaves open: halves of a limit, published rates, one pass."""
+
+_FACTORS = frozenset({"streams.half_share", "matmul.depth_split", "matmul.batch_split"})
+
+
+def neutral_figure(name: str) -> float:
+    """Return where a fit starts a figure: at a rate published before, a term where it does nothing.
+
+    Nothing of it was fitted to the measured times, so that a fold's fit knows nothing of what it is judged by.
+    """
+    if name in _PUBLISHED:
+        return float(_PUBLISHED[name])
+    group, _, field = name.rpartition(".")
+    if field.endswith("turnaround"):
+        return float(CALIBRATED.turnaround_bytes)
+    if group in ("streams", "matmul"):
+        return 1.0 if name in _FACTORS else 0.0
+    return figure_of(CALIBRATED, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +114,23 @@ def _records(
 
 
 def fitted(
-    cases: Sequence[Case], source: str, base: TargetProfile = MEASURED_2026_08, steps: int = _STEPS
+    cases: Sequence[Case],
+    source: str,
+    base: TargetProfile = MEASURED_2026_08,
+    steps: int = _STEPS,
+    without: Collection[str] = (),
 ) -> TargetProfile:
-    """Return ``base`` with the figures that fit the cases best; errors SPY0789, SPY0790."""
+    """Return ``base`` with the figures that fit the cases best; errors SPY0789, SPY0790.
+
+    ``without``: terms that are left where they do nothing.
+    """
+    base = with_figures(base, {name: neutral_figure(name) for name in without}, source)
     used = [(case, weight) for case in cases if (weight := _weight(case.measurement)) > 0.0]
     if len(used) < _LEAST_CASES:
         raise refuse("SPY0789", f"{len(used)} of the configurations can be used, a fit needs {_LEAST_CASES}")
-    names = figure_names()
-    scale = np.array([float(f"{figure_of(base, name):.1g}") or 1.0 for name in names])
+    names = [name for name in figure_names() if name not in without]
+    neutral = np.array([neutral_figure(name) for name in names])
+    scale = np.where(neutral > 0.0, neutral, 1.0)
     most = np.array([LIMITS.get(name, math.inf) for name in names]) / scale
     logs = np.array([math.log(case.measurement.measured_us) for case, _ in used])
     weights = np.array([weight for _, weight in used])
@@ -103,9 +139,9 @@ def fitted(
         profile = with_figures(base, dict(zip(names, (values * scale).tolist(), strict=True)), source)
         errors = weights * (np.log([case.simulated_us(profile) for case, _ in used]) - logs)
         # what the cases do not tell stays where it was
-        return np.concatenate([errors, _HOLD * (values - 1.0)])
+        return np.concatenate([errors, _HOLD * (values - neutral / scale)])
 
-    start = np.minimum(np.ones(len(names)), most * (1 - 1e-9))
+    start = np.clip(neutral / scale, 1e-3, most * (1 - 1e-3))
     found = _least_squares()(
         residuals, start, loss="soft_l1", f_scale=0.1, bounds=(np.full(len(names), 1e-6), most), max_nfev=steps
     )
@@ -132,7 +168,9 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def cross_validated(cases: Sequence[Case], source: str, base: TargetProfile, folds: int = 3) -> dict[str, float]:
+def cross_validated(
+    cases: Sequence[Case], source: str, base: TargetProfile, folds: int = 3, without: Collection[str] = ()
+) -> dict[str, float]:
     """Return the simulated time of each case, by its name, under a profile fitted without its configuration's fold.
 
     All measurements of one operation and shape are in one fold.
@@ -140,7 +178,7 @@ def cross_validated(cases: Sequence[Case], source: str, base: TargetProfile, fol
     found: dict[str, float] = {}
     for fold in range(folds):
         rest = [case for case in cases if _fold_of(case.measurement, folds) != fold]
-        profile = fitted(rest, source, base, _STEPS_OF_A_FOLD)
+        profile = fitted(rest, source, base, without=without)
         left_out = [case for case in cases if _fold_of(case.measurement, folds) == fold]
         found |= {case.measurement.name: case.simulated_us(profile) for case in left_out}
     return found

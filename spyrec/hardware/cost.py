@@ -321,8 +321,12 @@ def roofline_of(record: OperationRecord, profile: TargetProfile, simulated_us: f
 
 
 def uncertainty_of(record: OperationRecord, profile: TargetProfile) -> float | None:
-    """Return the share of its time by which nine of ten measured operations of a class were off at most, if known."""
-    return dict(profile.uncertainty).get(record.operation_class.value)
+    """Return the share of its time by which nine of ten measured operations of a class were off at most, if known.
+
+    Of a class of which too few were measured it is the largest of the others.
+    """
+    known = dict(profile.uncertainty)
+    return known.get(record.operation_class.value, max(known.values(), default=None))
 
 
 def total_uncertainty(parts: Iterable[tuple[float, float | None]]) -> float | None:
@@ -540,7 +544,7 @@ def order_us(order: BatchOrder, macs: int, element_bytes: int, cores: int, profi
 def _order_cost(order: BatchOrder, cuts: int, terms: MatmulTerms) -> float:
     """Return by what factor batches that lie between the rows of an operand slow the arithmetic down."""
     if order.has_shared_right:
-        few = 0.5 if order.left * cuts <= _FEW_BATCHES else 1.0
+        few = 0.5 if order.left <= _FEW_BATCHES else 1.0
         return 1.0 + terms.shared_left_order * (few if order.left > 1 else 0.0)
     return 1.0 + terms.left_order * _batches(order.left, cuts) + terms.right_order * _batches(order.right, cuts)
 

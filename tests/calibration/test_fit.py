@@ -34,7 +34,7 @@ def test_planted_figures_are_found_again(tmp_path: Path) -> None:
     ]
     names = {case.measurement.name: case.simulated_us(MEASURED_2026_08) for case in cases}
     before = families([case.measurement for case in measured], names)[-1]
-    profile = fitted(measured, "a test", steps=8)
+    profile = fitted(measured, "a test")
     after = families(
         [case.measurement for case in measured],
         {case.measurement.name: case.simulated_us(profile) for case in measured},
@@ -195,7 +195,7 @@ def test_times_are_sane_beyond_what_was_measured(
         more = pointwise(kind, rows, columns, 2 << cores, reads_pool=pool)
         assert cost_of(more, MEASURED_2026_08).total_us <= time_us * (1 + 1e-12)
     longer = dataclasses.replace(record, read_bytes=2 * record.read_bytes, write_bytes=2 * record.write_bytes)
-    assert cost_of(longer, MEASURED_2026_08).total_us >= time_us
+    assert cost_of(longer, MEASURED_2026_08).total_us >= time_us * (1 - 1e-12)
 
 
 def test_every_figure_of_a_fit_says_where_it_is_from() -> None:

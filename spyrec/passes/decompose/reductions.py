@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from spyrec.hardware.dtypes import DType
+from spyrec.hardware.target import RING_CORES, STICK_BYTES
 from spyrec.ir.graph import Node
 from spyrec.ir.ops.movement import ToAttributes
 from spyrec.ir.ops.reduction import FoldAttributes, ReductionAttributes
@@ -17,7 +19,7 @@ _OF_BOOLS = {"sum": "amax", "prod": "amin"}
 
 
 def rewrite(node: Node, types: Sequence[TensorType | None]) -> Callable[[NodeBuilder], str] | None:
-    """``sum(x, [0, 1]) --> sum(sum(x, 0, keepdim), 1, keepdim)``, outer dims first, so that the stick comes last.
+    """``sum(x, [0, 1]) --> sum(sum(x, 0, keepdim), 1, keepdim)``, in the order of :func:`_in_order`.
 
     Elements of another dtype than the result's are converted first.  A reduction that is over one dim of extent above
     1, with ``keepdim``, stays.  A sum that is a bool is whether any element is not zero, a product whether none is, as
@@ -40,8 +42,27 @@ def rewrite(node: Node, types: Sequence[TensorType | None]) -> Callable[[NodeBui
         if result.dtype is not operand.dtype:
             value = builder.emit("to", value, attributes=ToAttributes(result.dtype))
         op, kind = (node.op, type(attributes)) if not is_truth else (_OF_BOOLS[node.op], FoldAttributes)
-        for dim in dims:
+        for dim in _in_order(dims, operand.shape, operand.dtype):
             value = builder.emit(op, value, attributes=kind((dim,), keepdim=True))
         return builder.emit("reshape", value, attributes=ReshapeAttributes(result.shape))
 
     return replace_node
+
+
+_LEAST_STICKS = 8
+"""Sticks of a row from which on what is left of it, a stick of one value, is little beside it."""
+
+
+def _in_order(dims: Sequence[int], shape: Sequence[int], dtype: DType) -> Sequence[int]:
+    """Return folded dims in the order in which they are folded: outer ones first, or the sticks first.
+
+    Folds of sticks are measured quicker than folds down columns (2048 x 8192: 222 and 283 us at the rate of 4096 x 2048),
+    and a whole sum as quick as the former (212 us).  What they leave has a stick for every row.  It is folded on
+    from the scratchpads where rows divide evenly among the cores; else, and of short rows, it would move more bytes.
+    """
+    last = len(shape) - 1
+    lanes = STICK_BYTES // dtype.item_bytes
+    is_long = shape[last] >= _LEAST_STICKS * lanes
+    if len(dims) != 2 or last not in dims or not is_long or math.prod(shape[:last]) % RING_CORES:
+        return dims
+    return last, *(dim for dim in dims if dim != last)
