@@ -61,11 +61,12 @@ class Bundle(BundleContent):
         """Return the bundle with its files in memory, those of constants and the manifest apart."""
         written = _WrittenFiles({})
         self.write_files(written)
-        return self.keeping(written.files, write_manifest(self.manifest, {}))
+        return self.keeping(written.files)
 
-    def keeping(self, files: Mapping[str, Content], manifest_text: bytes) -> Bundle:
-        """Return the bundle with what is written of it, constants apart, and the manifest as it is without files."""
-        return replace(self, kept_files=KeptFiles.of(self, files, manifest_text))
+    def keeping(self, files: Mapping[str, Content], manifest_text: bytes | None = None) -> Bundle:
+        """Return the bundle with what is written of it, constants apart; the manifest is that without files."""
+        text = write_manifest(self.manifest, {}) if manifest_text is None else manifest_text
+        return replace(self, kept_files=KeptFiles.of(self, files, text))
 
     def write_files(self, directory: FileSink) -> None:
         """Write all files but constants and the manifest.
