@@ -454,7 +454,7 @@ def test_an_input_that_only_the_host_reads_is_required(missing: str) -> None:
 
 
 def test_a_number_of_the_text_is_returned_by_a_bundle_of_parts(tmp_path: Path) -> None:
-    constants = [
+    constants: list[dict[str, Any]] = [
         {"name": "i", "shape": [3], "dtype": "int64", "value": [2, 0, 1]},
         {"name": "c", "shape": [], "dtype": "float16", "value": 2.5},
     ]
