@@ -1,4 +1,4 @@
-"""``spyrec check``: validate a graph, an OpSpec file, a SuperDSC file, a bundle.mlir or a bundle."""
+"""``spyrec check``: validate a graph, OpSpecs, a SuperDSC, a bundle.mlir, a bundle or an argument table."""
 
 from __future__ import annotations
 
@@ -22,20 +22,31 @@ if TYPE_CHECKING:
               help="Hold SuperDSCs against what torch-spyre emits, the schema, or known back-end faults.")  # fmt: skip
 @click.option("--mlir", "with_mlir", is_flag=True, help="Have MLIR itself verify bundle.mlir (extra: mlir).")
 @click.option("--target", metavar="NAME|FILE", help="Hold programs against the limits of this device model.")
+@click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="The argument table of a bundle without manifest (spyrec.args/1).")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Refuse unknown keys even where they hold nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.check/1).")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
-    *, path: Path, profile: str, with_mlir: bool, target: str | None, strict: bool, as_json: bool
+    *,
+    path: Path,
+    profile: str,
+    with_mlir: bool,
+    target: str | None,
+    args: Path | None,
+    strict: bool,
+    as_json: bool,
 ) -> int:
     """Validate PATH, whose kind is decided by its content; report all problems; exit code 1 when there is an error."""
     from spyrec.bundle.profiles import FormatProfile
     from spyrec.compare.validate_path import CheckOptions, validate_path
 
+    if args is not None and (not path.is_dir() or (path / "manifest.json").exists()):
+        raise click.UsageError("--args is for a bundle's directory without manifest.json")
     device = None if target is None else resolve_target(target)
     console = current_console()
     console.object_format = "spyrec.check/1" if as_json else None
     with console.progress(f"checking {path.name}"):
-        verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir, strict, device))
+        verdict = validate_path(path, CheckOptions(FormatProfile(profile), with_mlir, strict, device, args))
     console.emit(verdict.diagnostics)
     if as_json:
         click.echo(json.dumps(_as_json(path, verdict), indent=2))

@@ -1,4 +1,4 @@
-"""Validates whatever a path holds: graph, OpSpecs, SuperDSC, ``bundle.mlir``, bundle, launch artefact; all problems.
+"""Validates what a path holds: graph, OpSpecs, SuperDSC, ``bundle.mlir``, bundle, artefact, table; all problems.
 
 The kind is decided by content, never by the file's name.
 """
@@ -10,13 +10,15 @@ from enum import Enum
 from pathlib import Path
 
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
-from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.bundle.bundle_reader import read_device_program
 from spyrec.bundle.device_program import DeviceProgram, looped_executes
 from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.entries import BundleEntries
 from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
+from spyrec.bundle.foreign import manifest_of_table
 from spyrec.bundle.json_cursor import Cursor, attempt
+from spyrec.bundle.manifest_json import read_foreign_table
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
 from spyrec.bundle.preflight import Facts, check_preflight
@@ -50,6 +52,7 @@ class ContentKind(Enum):
     BUNDLE = "bundle"
     ENTRIES = "entries"
     ARTIFACT = "launch artefact"
+    ARGUMENTS = "argument table"
     UNKNOWN = "unknown"
 
 
@@ -58,13 +61,15 @@ class CheckOptions:
     """``profile``: whose rules SuperDSCs are held against.  ``with_mlir``: ask MLIR's own verifier as well.
 
     ``strict``: unknown keys that hold nothing are errors.  ``target``: whose limits programs keep; ``None``: those of
-    the target that a manifest names, or else of the device at the date of the files.
+    the target that a manifest names, or else of the device at the date of the files.  ``args``: the argument table of
+    a bundle without manifest.
     """
 
     profile: FormatProfile = FormatProfile.EMITTED
     with_mlir: bool = False
     strict: bool = False
     target: Target | None = None
+    args: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ class _Checker:
                 return kind, self.graph(data, source)
             case ContentKind.OPSPECS:
                 return kind, self.opspecs(text)
+            case ContentKind.ARGUMENTS:
+                return kind, attempt(self.sink, lambda: self.table(text)) or ""
             case _:
                 return kind, self.superdsc(data, source)
 
@@ -137,6 +144,11 @@ class _Checker:
             self.rules(name, dsc)
             self.preflight(name, dsc)
         return _counted(len(emitted.superdscs), "SuperDSC")
+
+    def table(self, text: bytes) -> str:
+        """Check an argument table as far as that is possible without the program that it belongs to."""
+        table, where = read_foreign_table(text, str(self.path))
+        return _counted(len(manifest_of_table("bundle", table, where).arguments), "argument")
 
     def superdsc(self, data: JsonValue, source: SourceText) -> str:
         root = Cursor(data, Location(str(self.path), "", source=source))
@@ -197,7 +209,8 @@ class _Checker:
         if (self.path / MANIFEST_FILE).exists():
             return ContentKind.BUNDLE, attempt(self.sink, self.bundle_with_manifest) or ""
         if (self.path / PROGRAM_FILE).exists():
-            return ContentKind.BUNDLE, attempt(self.sink, self.bundle_of_others) or ""
+            reader = self.bundle_of_others if self.options.args is None else self.bundle_with_manifest
+            return ContentKind.BUNDLE, attempt(self.sink, reader) or ""
         if (self.path / PLAN_FILE).exists():
             return ContentKind.ARTIFACT, attempt(self.sink, lambda: self.artifact(self.path)) or ""
         hint = "a bundle is a directory with manifest.json or bundle.mlir"
@@ -220,8 +233,14 @@ class _Checker:
         artifact = read_artifact(directory, self.sink)
         return f"{_counted(len(artifact.slots), 'correction slot')}, {artifact.allocation_bytes} bytes on the device"
 
+    def loaded(self) -> Bundle:
+        """Load the bundle, by its manifest or by the argument table that stands for it."""
+        if self.options.args is None:
+            return Bundle.load(self.path, warnings=self.sink)
+        return load_foreign(self.path, self.options.args, strict=self.options.strict, warnings=self.sink)
+
     def bundle_with_manifest(self) -> str:
-        bundle = attempt(self.sink, lambda: Bundle.load(self.path, warnings=self.sink))
+        bundle = attempt(self.sink, self.loaded)
         if bundle is None:
             return ""
         for program in bundle.programs:
@@ -239,7 +258,9 @@ class _Checker:
         from spyrec.emulator.rules.target_limits import exceeded_arguments, exceeded_layouts  # late: the emulator
 
         target = self.options.target or bundle.manifest.target
-        for diagnostic in exceeded_layouts(bundle.manifest.arguments, target, str(self.path / MANIFEST_FILE)):
+        for diagnostic in exceeded_layouts(
+            bundle.manifest.arguments, target, str(self.options.args or self.path / MANIFEST_FILE)
+        ):
             self.sink.add(diagnostic)
         programs = {program.directory: program for program in bundle.programs}
         for program in bundle.programs:
@@ -277,19 +298,28 @@ class _Checker:
         self.ask_mlir(lambda: verify_with_mlir(program.program, mlir))
 
 
+_FORMATS = {
+    "spyrec.graph/": ContentKind.GRAPH,
+    "spyrec.opspec/": ContentKind.OPSPECS,
+    "spyrec.args/": ContentKind.ARGUMENTS,
+}
+
+
 def _kind_of_json(data: JsonValue, where: Location) -> ContentKind:
     found = data.get("format") if isinstance(data, dict) else None
     if isinstance(found, str):
-        for prefix, kind in (("spyrec.graph/", ContentKind.GRAPH), ("spyrec.opspec/", ContentKind.OPSPECS)):
+        for prefix, kind in _FORMATS.items():
             if found.startswith(prefix):
                 return kind
     if isinstance(data, dict) and len(data) == 1:
         (root,) = data.values()
         if isinstance(root, dict) and "dscs_" in root:
             return ContentKind.SUPERDSC
-    hint = 'graphs and OpSpecs say so in "format"; of a manifest, name the directory it lies in'
+    hint = 'these but SuperDSCs say so in "format"; of a manifest, name the directory it lies in'
     shown = f'format "{found[:80]}"' if isinstance(found, str) else "no format that is known"
-    raise refuse(UNKNOWN_KIND, f"the file is no graph, OpSpec file or SuperDSC: {shown}", where, hint=hint)
+    raise refuse(
+        UNKNOWN_KIND, f"the file is no graph, OpSpec file, SuperDSC or argument table: {shown}", where, hint=hint
+    )
 
 
 def _load_on_device(bundle: Bundle) -> None:

@@ -139,3 +139,26 @@ def test_the_verb_prints_a_summary_or_one_object(tmp_path: Path, capsys: pytest.
 def test_mlir_itself_is_asked_or_the_missing_extra_is_named(case: str) -> None:
     expected = [] if find_spec("torch_mlir") else ["SPY0821"]
     assert codes(EXAMPLES / case / "bundle.mlir", CheckOptions(with_mlir=True)) == expected
+
+
+TABLES = EXAMPLES.parent / "examples_args"
+
+
+def test_an_argument_table_stands_for_a_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Arguments of a bundle of others are held against its programs; one that has other sizes is refused."""
+    bundle = str(EXAMPLES / "sum_stick")
+    right, other = (str(TABLES / f"{name}.device.json") for name in ("sum_stick", "pool_symbolic"))
+    assert main(["check", bundle, "--args", right]) == 0
+    assert '"sum_stick", 1 program, 1 SuperDSC: ok' in capsys.readouterr().out
+    assert main(["check", bundle, "--args", other]) == 1
+    assert 'contradict argument "t0", whose device_size is' in capsys.readouterr().err
+    assert main(["check", f"{bundle}/sdsc_0.json", "--args", right]) == 2
+
+
+def test_an_argument_table_is_checked_by_itself(tmp_path: Path) -> None:
+    path = TABLES / "sum_stick.device.json"
+    verdict = validate_path(path)
+    assert (verdict.kind, verdict.summary, verdict.diagnostics) == (ContentKind.ARGUMENTS, "2 arguments", ())
+    damaged = tmp_path / "table.json"
+    damaged.write_text(path.read_text().replace('"arg_index": 1', '"arg_index": 0'))
+    assert codes(damaged) == ["SPY0617"]

@@ -247,6 +247,7 @@ def foreign(home: Path) -> list[Seed]:
     run = "run {in} --args {in}/args.json --random 1 --max-executions 200"
     verbs = _verbs(
         run, f"{run} --json --stats --sanitize all", f"{run} --engine reference --only sdsc_0.json", "check {in}",
+        "check {in} --args {in}/args.json", "check {in}/args.json",
         "check {in} --profile pre-flight --json", "inspect {in}", "inspect {in} sdsc_0 --core 0", "diff {in} {seed}",
         "diff {seed} {in} --semantic --json",
     )  # fmt: skip
