@@ -22,6 +22,7 @@ from spyrec.report.compiled import NONE, Compiled, compiled_again
 from spyrec.report.model import (
     BundleFacts,
     HostWork,
+    Memory,
     Op,
     Report,
     ReportProgram,
@@ -56,17 +57,33 @@ class _Read:
     content: BundleContent | None
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A report, and the bundle as it was read for it."""
+
+    report: Report
+    reading: BundleReading
+
+
 def report_of(source: Source) -> Report:
     """Return the report of a bundle.
 
     Errors: what :func:`spyrec.compare.bundle_reading.read_path` refuses.
+    """
+    return build(source).report
+
+
+def build(source: Source, *, is_brief: bool = False) -> Built:
+    """Return the report of a bundle with the bundle; errors as :func:`report_of`.
+
+    ``is_brief``: operations, tensors, memory and times alone, without compiling the graph again and without texts.
     """
     notes: list[str] = []
     read = _read(source, notes)
     found = operations_of(read.reading)
     counts = [program.past - program.first for program in found.programs]
     state, compiled = NONE, None
-    if read.content is not None and read.reading.manifest is not None:
+    if read.content is not None and read.reading.manifest is not None and not is_brief:
         state, compiled = compiled_again(read.content, counts, notes)
     profile = _profile(read.reading)
     times = _predicted(found.ops, read, profile, notes)
@@ -76,12 +93,12 @@ def report_of(source: Source) -> Report:
     memory = memory_of(read.reading, found, notes)
     choices = choices_of(read.reading.manifest, compiled, found)
     found, memory = linked(choices, found, memory)
-    panes = _panes(read, compiled, notes)
+    panes = Panes((), ()) if is_brief else _panes(read, compiled, notes)
     manifest = read.reading.manifest
-    return Report(
+    report = Report(
         name=read.reading.path.resolve().name if manifest is None else manifest.name,
         bundle=_facts(source, read, profile, state),
-        totals=totals_of(found.ops, _bound(read.reading, found.ops), _peak(read.reading, times)),
+        totals=totals_of(found.ops, _bound(read.reading, found.ops), _peak(read.reading, memory)),
         memory=memory,
         time=times.time,
         programs=_timed_programs(found),
@@ -97,6 +114,7 @@ def report_of(source: Source) -> Report:
         handles=handles,
         notes=tuple(dict.fromkeys(notes)),
     )
+    return Built(report, read.reading)
 
 
 def _read(source: Source, notes: list[str]) -> _Read:
@@ -232,9 +250,9 @@ def _bound(reading: BundleReading, ops: Sequence[Op]) -> int:
     return sum(op.bound for op in ops) if figures is None else figures.lower_bound_bytes
 
 
-def _peak(reading: BundleReading, times: TimedOps) -> int:  # noqa: ARG001
+def _peak(reading: BundleReading, memory: Memory) -> int:
     figures = None if reading.manifest is None else reading.manifest.figures
-    return 0 if figures is None else figures.lx.peak_bytes
+    return max((item.peak for item in memory.lx), default=0) if figures is None else figures.lx.peak_bytes
 
 
 def _timed_programs(found: Operations) -> tuple[ReportProgram, ...]:

@@ -110,9 +110,7 @@ def _limit(target: Target) -> str:
     return f"{without}, or {with_pool} with a pool"
 
 
-def linked(
-    choices: Sequence[Choice], found: Operations, memory: Memory
-) -> tuple[Operations, Memory]:
+def linked(choices: Sequence[Choice], found: Operations, memory: Memory) -> tuple[Operations, Memory]:
     """Return operations, tensors and regions with the numbers of the decisions about them."""
     ops: defaultdict[int, list[int]] = defaultdict(list)
     tensors: defaultdict[int, list[int]] = defaultdict(list)
@@ -122,9 +120,7 @@ def linked(
         if choice.tensor is not None:
             tensors[choice.tensor].append(number)
     own = tuple(replace(op, decisions=tuple(ops.get(number, ()))) for number, op in enumerate(found.ops))
-    held = tuple(
-        replace(item, decisions=tuple(tensors.get(number, ()))) for number, item in enumerate(found.tensors)
-    )
+    held = tuple(replace(item, decisions=tuple(tensors.get(number, ()))) for number, item in enumerate(found.tensors))
     lx = tuple(_with_reasons(item, choices, tensors, found) for item in memory.lx)
     return replace(found, ops=own, tensors=held), replace(memory, lx=lx)
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, BundleContent
+from spyrec.bundle.dialects import DIALECTS, NEWEST
 from spyrec.bundle.program import For, Statement
+from spyrec.bundle.superdsc import SuperDsc
 from spyrec.codegen.emit import emit_bundle
 from spyrec.codegen.emit_opspecs import CodegenOptions
-from spyrec.bundle.dialects import DIALECTS, NEWEST
-from spyrec.bundle.superdsc import SuperDsc
 from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.compare.provenance import options_of, scheduled_kernels, with_contents
 from spyrec.dataclass import dataclass
@@ -85,9 +85,11 @@ def _compile(
     kernels = run_stages(source, options_of(bundle), DriverOptions(observe=records.append))
     if isinstance(kernels, Graph):
         return None
-    parts = tuple(item for item in kernels.parts if isinstance(item, KernelGraph)) if isinstance(
-        kernels, Staged
-    ) else (kernels,)
+    parts = (
+        tuple(item for item in kernels.parts if isinstance(item, KernelGraph))
+        if isinstance(kernels, Staged)
+        else (kernels,)
+    )
     return source, _by_part(records, len(parts)), parts
 
 
@@ -114,9 +116,7 @@ def _by_part(records: Sequence[PassRecord], parts: int) -> tuple[tuple[PassRecor
     return tuple(map(tuple, found[:parts]))
 
 
-def _matched(
-    bundle: BundleContent, parts: Sequence[KernelGraph], counts: Sequence[int]
-) -> dict[int, MadeOf] | str:
+def _matched(bundle: BundleContent, parts: Sequence[KernelGraph], counts: Sequence[int]) -> dict[int, MadeOf] | str:
     """Return by operation what it was made of, or the first difference between a bundle and its compilation.
 
     Programs that no part has take rows by an index or the largest elements: they are made of no kernels.
@@ -147,9 +147,7 @@ def _has_loops(body: Sequence[Statement]) -> bool:
     return any(isinstance(item, For) for item in body)
 
 
-def _emitted(
-    bundle: BundleContent, part: KernelGraph
-) -> list[tuple[Mapping[str, SuperDsc], Sequence[Statement]]]:
+def _emitted(bundle: BundleContent, part: KernelGraph) -> list[tuple[Mapping[str, SuperDsc], Sequence[Statement]]]:
     """Return the SuperDSCs and the text of each program of a part, as they are generated of it."""
     has_loops = any(_has_loops(program.program.body) for program in bundle.programs)
     options = CodegenOptions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 import orjson
@@ -147,7 +147,7 @@ def graph_json_lines(text: bytes, graph: Graph | None) -> list[Line]:
         return [Line(line) for line in text.decode(errors="replace").splitlines()]
     if not isinstance(data, dict):
         return [Line(_dumped(data))]
-    places = {} if graph is None else _places(graph)
+    places: Mapping[str, tuple[tuple[str, ...], Origin | None]] = {} if graph is None else _places(graph)
     lines = [Line("{")]
     for key, value in data.items():
         if key not in _LISTS or not isinstance(value, list):
@@ -170,9 +170,9 @@ def _named(item: JsonValue) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) else ()
 
 
-def _places(graph: Graph) -> Mapping[str, tuple[tuple[str, ...], Origin]]:
+def _places(graph: Graph) -> dict[str, tuple[tuple[str, ...], Origin | None]]:
     """Return by JSON pointer what a graph has there."""
-    found: dict[str, tuple[tuple[str, ...], Origin]] = {}
+    found: dict[str, tuple[tuple[str, ...], Origin | None]] = {}
     for name in (*graph.inputs, *graph.constants):
         origin = graph.values[name].origin
         found[location_of(origin).pointer or ""] = (name,), origin
@@ -180,8 +180,3 @@ def _places(graph: Graph) -> Mapping[str, tuple[tuple[str, ...], Origin]]:
         names = tuple(dict.fromkeys((node.name, *node.outputs)))
         found[location_of(node.origin).pointer or ""] = names, node.origin
     return found
-
-
-def unique(items: Sequence[Hashable]) -> dict[Hashable, int]:
-    """Return the position of each distinct item among the distinct ones, in the order in which they come."""
-    return {item: number for number, item in enumerate(dict.fromkeys(items))}

@@ -12,52 +12,12 @@ import numpy.typing as npt
 from spyrec.bundle.manifest import Argument, Manifest
 from spyrec.compare.bundle_reading import OperandReading, OperationReading, ProgramReading
 from spyrec.compare.core_shares import host_layout
-from spyrec.dataclass import dataclass
+from spyrec.compare.error_cells import CellGrid
 from spyrec.hardware.target import STICK_BYTES
 from spyrec.report.model import Grid, Output
-from spyrec.report.numbers import MAX_CELLS
 from spyrec.report.operations import Operations
 
 Integers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Flattened:
-    """An array as rows and columns, the last axis columns, cut into at most 64 x 64 cells."""
-
-    row_count: int
-    column_count: int
-
-    @classmethod
-    def of(cls, shape: Sequence[int]) -> Flattened:
-        """Return the form of a shape."""
-        return cls(math.prod(shape[:-1]), shape[-1] if shape else 1)
-
-    @property
-    def row_step(self) -> int:
-        """Rows of a cell."""
-        return max(1, -(-self.row_count // MAX_CELLS))
-
-    @property
-    def column_step(self) -> int:
-        """Columns of a cell."""
-        return max(1, -(-self.column_count // MAX_CELLS))
-
-    @property
-    def rows(self) -> int:
-        """Cells from top to bottom."""
-        return -(-self.row_count // self.row_step)
-
-    @property
-    def columns(self) -> int:
-        """Cells from left to right."""
-        return -(-self.column_count // self.column_step)
-
-    def firsts(self) -> Integers:
-        """Return the first element of each cell, row by row, as positions in the flattened array."""
-        rows = np.arange(self.rows, dtype=np.int64) * self.row_step
-        columns = np.arange(self.columns, dtype=np.int64) * self.column_step
-        return (rows[:, None] * self.column_count + columns[None, :]).reshape(-1)
 
 
 def outputs_of(manifest: Manifest | None, found: Operations, programs: Sequence[ProgramReading]) -> tuple[Output, ...]:
@@ -78,9 +38,9 @@ def outputs_of(manifest: Manifest | None, found: Operations, programs: Sequence[
 
 
 def _grid(shape: Sequence[int], argument: Argument, writers: Sequence[OperationReading]) -> Grid:
-    flat = Flattened.of(shape)
-    cores = () if argument.shape is None else cores_of(argument, writers, flat.firsts())
-    return Grid(flat.rows, flat.columns, flat.row_step, flat.column_step, cores if any_known(cores) else ())
+    grid = CellGrid.of(shape)
+    cores = cores_of(argument, writers, list(grid.firsts()))
+    return Grid(grid.rows, grid.columns, grid.row_step, grid.column_step, cores if any_known(cores) else ())
 
 
 def any_known(cores: Sequence[int | None]) -> bool:
@@ -88,16 +48,20 @@ def any_known(cores: Sequence[int | None]) -> bool:
     return any(core is not None for core in cores)
 
 
-def cores_of(argument: Argument, writers: Sequence[OperationReading], elements: Integers) -> tuple[int | None, ...]:
+def cores_of(
+    argument: Argument, writers: Sequence[OperationReading], elements: Sequence[tuple[int, ...]]
+) -> tuple[int | None, ...]:
     """Return the core that writes each of some elements last, ``None`` where that is not known.
 
-    ``elements``: positions in the flattened host tensor; ``writers``: the operations that write it, in order.  Of
+    ``elements``: row and column of each in the flattened host tensor; ``writers``: what writes it, in order.  Of
     operations with very many rounds nothing is known.
     """
     layout = host_layout(argument)
-    if layout is None or argument.shape is None or not len(elements):
+    if layout is None or argument.shape is None or not elements:
         return ()
-    indices = np.array(np.unravel_index(elements, argument.shape), np.int64).reshape(len(argument.shape), -1).T
+    columns = argument.shape[-1] if argument.shape else 1
+    places = np.array([row * columns + column for row, column in elements], np.int64)
+    indices = np.array(np.unravel_index(places, argument.shape), np.int64).reshape(len(argument.shape), -1).T
     addresses = np.array([layout.byte_address(tuple(index)) for index in indices.tolist()], np.int64)
     found = np.full(len(elements), _NOBODY, np.int64)
     for operation in writers:

@@ -10,7 +10,7 @@ from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.codegen.lower_node import lower_node
 from spyrec.codegen.opspec import OpSpec, TensorArgument
-from spyrec.compare.bundle_reading import Body, LoopReading, OperationReading, ProgramReading
+from spyrec.compare.bundle_reading import OperationReading, ProgramReading
 from spyrec.compare.bundle_text import Shown, operation_lines
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics.diagnostic import ModelPlace
@@ -62,7 +62,7 @@ def panes_of(
 ) -> Panes:
     """Return the texts of a bundle; ``notes`` takes what was left out."""
     drafts: list[_Draft] = []
-    before: dict[int, tuple[int, ...]] = {}
+    before: Mapping[int, tuple[int, ...]] = {}
     last: _Draft | None = None
     if graph_json is not None:
         drafts += _source(graph_json, None if compiled is None else compiled.source)
@@ -122,7 +122,7 @@ def _forms(
     before, draft = [Index.of(lines)] * len(compiled.passes), source
     shown: list[Sequence[Line]] = [()] * len(compiled.passes)
     for records in zip(*compiled.passes):
-        texts = [stage_lines(record.stage) for record in records]
+        texts: list[Sequence[Line]] = [stage_lines(record.stage) for record in records]
         if all([line.text for line in old] == [line.text for line in new] for old, new in zip(shown, texts)):
             continue
         offsets = _offsets(shown) if found else [0] * len(texts)
@@ -135,9 +135,7 @@ def _forms(
     if found:
         found[0].may_go = found[-1].may_go = False
     offsets = _offsets(shown)
-    kernels = [
-        kernel_numbers(part, text) if text else {} for part, text in zip(compiled.parts, shown, strict=True)
-    ]
+    kernels = [kernel_numbers(part, text) if text else {} for part, text in zip(compiled.parts, shown, strict=True)]
     made = {
         number: (offsets[item.part] + kernels[item.part][item.position],)
         for number, item in compiled.made_of.items()
@@ -166,7 +164,7 @@ def _opspecs(compiled: Compiled, of: _Draft, before: Mapping[int, tuple[int, ...
         lines = [*_opspec_lines(spec)]
         told[number] = (len(draft.lines),)
         draft.lines += lines
-        draft.comes_from += [before.get(number, ())] + [()] * (len(lines) - 1)
+        draft.comes_from += [before.get(number, ())] * len(lines)
     return _Told(draft, told)
 
 
@@ -229,9 +227,7 @@ def _operations(programs: Sequence[ProgramReading]) -> Iterator[OperationReading
         yield from program.operations
 
 
-def _superdscs(
-    programs: Sequence[ProgramReading], of: _Draft | None, before: Mapping[int, tuple[int, ...]]
-) -> _Told:
+def _superdscs(programs: Sequence[ProgramReading], of: _Draft | None, before: Mapping[int, tuple[int, ...]]) -> _Told:
     draft = _Draft(PRODUCT, "SuperDSC", "superdsc", [], of)
     told: dict[int, tuple[int, ...]] = {}
     shown = Shown(None, None, MOST_CHARACTERS)
@@ -240,7 +236,7 @@ def _superdscs(
             lines = [*operation_lines(program, item, 0, shown)]
             told[item.number] = (len(draft.lines),)
             draft.lines += lines
-            draft.comes_from += [before.get(item.number, ())] + [()] * (len(lines) - 1)
+            draft.comes_from += [before.get(item.number, ())] * len(lines)
             draft.ops += [(item.number,)] * len(lines)
     return _Told(draft, told)
 

@@ -41,7 +41,7 @@ def _scratchpads(
 
 
 def _calls(program: ProgramReading) -> list[tuple[int, int]]:
-    """Return by ``sdsc_execute`` of a program its first and its last operation: of one with a schedule there are more."""
+    """Return by ``sdsc_execute`` of a program its first and last operation: of one with a schedule there are more."""
     found: list[tuple[int, int]] = []
     group: int | None = None
     for item in program.operations:
@@ -59,9 +59,7 @@ def _cores(item: LxMap, program: int, calls: Sequence[tuple[int, int]], found: O
     return LxCores(program, ranges_of(sorted(item.cores)), item.usable_bytes, item.peak_bytes, regions)
 
 
-def _region(
-    region: LxRegion, calls: Sequence[tuple[int, int]], found: Operations, program: int
-) -> model.LxRegion:
+def _region(region: LxRegion, calls: Sequence[tuple[int, int]], found: Operations, program: int) -> model.LxRegion:
     begin, end = calls[region.begin], calls[region.end]
     readers = tuple(
         number
@@ -106,9 +104,9 @@ def _pools(programs: Sequence[ProgramReading], found: Operations) -> Iterator[Po
     for number, program in enumerate(programs):
         places: dict[int, tuple[int, int]] = {}
         for reading in program.operations:
-            for tensor, first, past in _pooled(reading, found):
-                known = places.get(tensor, (first, past))
-                places[tensor] = min(known[0], first), max(known[1], past)
+            for tensor, first, size_bytes in _pooled(reading, found):
+                known = places.get(tensor, (first, size_bytes))
+                places[tensor] = min(known[0], first), max(known[1], size_bytes)
         regions = tuple(_pool_region(tensor, place, found) for tensor, place in sorted(places.items()))
         size = max((item.past for item in regions), default=0)
         if regions or program.pool_bytes:
@@ -116,19 +114,19 @@ def _pools(programs: Sequence[ProgramReading], found: Operations) -> Iterator[Po
 
 
 def _pooled(reading: OperationReading, found: Operations) -> Iterator[tuple[int, int, int]]:
-    """Yield the tensors of a pool that an operation uses, with the bytes of the buffer."""
+    """Yield the tensors of a pool that an operation uses: where it begins, and the bytes of the whole."""
     op = found.ops[reading.number]
     shown = iter(op.inputs), iter(op.outputs)
     for operand in reading.operands:
         number = next(shown[operand.is_written]).tensor
         if operand.memory == "pool" and operand.places and operand.places[0].parameter is None:
             first = min(place.offset for place in operand.places)
-            yield number, first, first + max(operand.geometry.buffer_bytes, found.tensors[number].size)
+            yield number, first, found.tensors[number].size or operand.geometry.buffer_bytes
 
 
 def _pool_region(tensor: int, place: tuple[int, int], found: Operations) -> PoolRegion:
     uses = (*found.tensors[tensor].writers, *found.tensors[tensor].readers)
-    return PoolRegion(tensor, place[0], place[1], *_alive(min(uses), max(uses), found))
+    return PoolRegion(tensor, place[0], place[0] + place[1], *_alive(min(uses), max(uses), found))
 
 
 def _alive(first: int, last: int, found: Operations) -> tuple[int, int]:

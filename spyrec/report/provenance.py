@@ -98,9 +98,7 @@ def handles_of(
         place = None if handle.source is None else handle.source.shown
         origin = op.origin if op.origin is not None else handle.aten_op
         source = op.source if op.source is not None else place
-        found.append(
-            replace(op, handle=numbers.setdefault(handle, len(numbers)), source=source, origin=origin)
-        )
+        found.append(replace(op, handle=numbers.setdefault(handle, len(numbers)), source=source, origin=origin))
     return tuple(found), tuple(numbers)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from spyrec.compare.bundle_reading import Body, LoopReading, ProgramReading
 from spyrec.dataclass import dataclass
@@ -69,7 +70,7 @@ def timed(
             found.append(_counted(op, stats, pattern))
     steps = _schedule(programs, found)
     time = replace(source, us=_round(sum(op.us or 0.0 for op in found)), patterns=tuple(patterns), schedule=steps)
-    return TimedOps(tuple(_started(found, steps, time.patterns)), time)
+    return TimedOps(started(found, steps, time.patterns), time)
 
 
 def _calls(schedule: TimedSchedule) -> Iterator[TimedCall]:
@@ -124,7 +125,7 @@ def waits_of(spans: Sequence[Span], total_us: float) -> Iterator[Span]:
     moments = sorted({0.0, total_us, *(time for span in spans for time in (span.first_us, span.last_us))})
     for engine in sorted({span.engine for span in spans}):
         open_span: Span | None = None
-        for first, last in zip(moments, moments[1:]):
+        for first, last in pairwise(moments):
             at_work = [span.engine for span in spans if span.first_us <= first and last <= span.last_us]
             wait = None if engine in at_work else _wait(at_work, spans, first)
             if open_span is not None and open_span.wait == wait:
@@ -164,12 +165,11 @@ def _first(steps: Sequence[Step]) -> int:
     return _first(step.body) if step.op is None else step.op
 
 
-def _started(ops: Sequence[Op], steps: Sequence[Step], patterns: Sequence[Pattern]) -> Iterator[Op]:
-    """Yield operations with the moment at which each is executed first."""
+def started(ops: Sequence[Op], steps: Sequence[Step], patterns: Sequence[Pattern]) -> tuple[Op, ...]:
+    """Return operations with the moment at which each is executed first."""
     starts: dict[int, float] = {}
     _walk(steps, ops, patterns, 0.0, starts)
-    for number, op in enumerate(ops):
-        yield replace(op, start_us=_round(starts.get(number, 0.0)))
+    return tuple(replace(op, start_us=_round(starts.get(number, 0.0))) for number, op in enumerate(ops))
 
 
 def _walk(
