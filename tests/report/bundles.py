@@ -23,17 +23,23 @@ LOOPED = graph_data(
 )
 
 
-def _with_origin(name: str, op: str, *inputs: str, line: int, **attributes: object) -> dict[str, Any]:
-    origin = {"module": "model.mlp.up" if line % 2 else "model.norm", "file": "mlp.py", "line": line, "op": f"aten.{op}"}
-    return {"name": name, "op": op, "inputs": list(inputs), "attrs": attributes, "origin": origin}
+ORIGINS: dict[str, dict[str, Any]] = {
+    "n": {"module": "model.norm", "file": "mlp.py", "line": 10, "op": "aten.rms_norm"},
+    "p": {"module": "model.mlp.up", "file": "mlp.py", "line": 21, "op": "aten.mm"},
+    "s": {"module": "model.mlp.up", "file": "mlp.py", "line": 31, "op": "aten.softmax"},
+}
+
+
+def _with_origin(item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "origin": ORIGINS[item["name"]]}
 
 
 MODEL = graph_data(
     [tensor("x", 64, 128), tensor("w", 128, 256), tensor("g", 128)],
     [
-        _with_origin("n", "rms_norm", "x", "g", line=10, normalized_shape=[128]),
-        _with_origin("p", "mm", "n", "w", line=21),
-        _with_origin("s", "softmax", "p", line=31, dim=-1),
+        _with_origin(node("n", "rms_norm", "x", "g", normalized_shape=[128])),
+        _with_origin(node("p", "mm", "n", "w")),
+        _with_origin(node("s", "softmax", "p", dim=-1)),
     ],
     ["s"],
 )

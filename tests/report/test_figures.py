@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -28,9 +29,7 @@ def test_counters_and_times_are_the_plans(name: str, tmp_path: Path) -> None:
     report = report_of(Source(tmp_path / "bundle"))
     figures = bundle.manifest.figures
     assert figures is not None
-    assert [
-        (op.read, op.written, op.core_read, op.flops, op.executions, op.program) for op in report.ops
-    ] == [
+    assert [(op.read, op.written, op.core_read, op.flops, op.executions, op.program) for op in report.ops] == [
         (op.hbm_read_bytes, op.hbm_write_bytes, op.hbm_core_read_bytes, op.flops, op.executions, op.program)
         for op in figures.operations
     ]
@@ -78,9 +77,7 @@ def test_scratchpads_are_those_of_inspect_layout(name: str, tmp_path: Path, caps
         assert [
             (item["name"], item["first"], item["past"], item["begin"] + first, item["end"] + first)
             for item in shown["regions"]
-        ] == [
-            (report.tensors[item.tensor].name, item.first, item.past, item.begin, item.end) for item in found.regions
-        ]
+        ] == [(report.tensors[item.tensor].name, item.first, item.past, item.begin, item.end) for item in found.regions]
         for region in found.regions:
             assert region.tensor in {it.tensor for it in report.ops[region.writer].outputs}
             for reader in region.readers:
@@ -130,7 +127,7 @@ def test_an_engine_works_or_waits_all_the_time(name: str, tmp_path: Path) -> Non
                 if parts:
                     assert parts[0][0] == 0.0
                     assert parts[-1][1] == pattern.us
-                    assert all(before[1] == after[0] for before, after in zip(parts, parts[1:]))
+                    assert all(before[1] == after[0] for before, after in itertools.pairwise(parts))
             for wait in group.waits:
                 _assert_named(report, group.spans, wait)
 
