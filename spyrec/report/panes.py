@@ -29,7 +29,7 @@ MOST_CHARACTERS = 400
 MOST_LINES = 20_000
 """Longest text."""
 
-MOST_TEXT = 1_500_000
+MOST_TEXT = 1_000_000
 """Characters of all strings together, beyond which forms between passes are left out."""
 
 _CUT = "…"
