@@ -61,7 +61,8 @@ def cores_of(
         return ()
     columns = argument.shape[-1] if argument.shape else 1
     places = np.array([row * columns + column for row, column in elements], np.int64)
-    indices = np.array(np.unravel_index(places, argument.shape), np.int64).reshape(len(argument.shape), -1).T
+    axes = np.unravel_index(places, argument.shape) if argument.shape else ()
+    indices = np.stack(axes, axis=-1) if axes else np.zeros((len(places), 0), np.int64)
     addresses = np.array([layout.byte_address(tuple(index)) for index in indices.tolist()], np.int64)
     found = np.full(len(elements), _NOBODY, np.int64)
     for operation in writers:

@@ -24,6 +24,7 @@ from spyrec.report.record import read_record
 from spyrec.report.report_file import read_report, report_text
 from tests.report.bundles import LOOPED, MODEL, PLAIN, saved
 from tests.support.examples import examples
+from tests.support.graphs import graph_data, node, tensor
 
 Capture = pytest.CaptureFixture[str]
 
@@ -91,6 +92,23 @@ def test_a_map_has_the_cores_that_made_its_elements(data: dict[str, Any], tmp_pa
             place = locate_output(bundle, output.name, element)
             assert place is not None
             assert core == place.core
+
+
+def test_an_output_without_dims_is_one_cell(tmp_path: Path, capsys: Capture) -> None:
+    folder = saved(graph_data([tensor("x", 64, 128)], [node("s", "sum", "x")], ["s"]), tmp_path / "bundle")
+    report = _shown(folder, _recorded(folder, "--check"))
+    capsys.readouterr()
+    grid = report.outputs[0].grid
+    assert grid is not None
+    assert (report.outputs[0].shape, grid.rows, grid.columns) == ((), 1, 1)
+    place = locate_output(Bundle.load(folder), "s", ())
+    assert place is not None
+    assert place.core is not None
+    assert grid.cores == (place.core,)
+    assert report.run is not None
+    found = report.run.checks[0].map
+    assert found is not None
+    assert (found.worst, found.cores) == (((0, 0),), (place.core,))
 
 
 @pytest.mark.parametrize("data", [PLAIN, LOOPED], ids=["plain", "looped"])
