@@ -18,6 +18,7 @@ HELP_EXAMPLES: dict[str, str] = {
     "ops": "spyrec ops softmax",
     "opt": "spyrec opt graph.json --stop-after divide-work",
     "passes": "spyrec passes divide-work",
+    "report": "spyrec report add_mul.bundle --json",
     "run": "spyrec run add_mul.bundle --random 1 --check",
     "schema": "spyrec schema graph",
 }
