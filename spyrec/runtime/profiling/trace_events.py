@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -61,7 +62,7 @@ class Events:
         """Add a span, after those that it encloses; it ends on the nanosecond on which one after it begins."""
         first, last = _nanoseconds(window_us[0]), _nanoseconds(window_us[1])
         event = _event("X", name, lane, first)
-        event |= {"cat": category, "dur": (last - first) / 1000, "args": dict(values)}
+        event |= {"cat": category, "dur": _microseconds(last - first), "args": dict(values)}
         # of spans that cover the same time the one added last encloses the others: it comes first
         self._timed.append(((first, first - last, -len(self._timed)), event))
 
@@ -124,8 +125,18 @@ def trace_document(events: Events, name: str, device: Mapping[str, object]) -> d
 
 
 def _event(phase: str, name: str, lane: Lane, at: int) -> Event:
-    return {"ph": phase, "name": name, "pid": lane.process, "tid": lane.thread, "ts": at / 1000}
+    return {"ph": phase, "name": name, "pid": lane.process, "tid": lane.thread, "ts": _microseconds(at)}
 
 
 def _nanoseconds(time_us: float) -> int:
     return round(time_us * 1000)
+
+
+def _microseconds(time_ns: int) -> float:
+    """Return nanoseconds as the file has them: a number of microseconds that no reader turns into another nanosecond.
+
+    Readers multiply by 1000, and some cut off what is behind the point (Perfetto did for years): 1.001 would be 1000
+    there, and a span would begin before the one that it follows has ended.  The next float is 1001 for all of them.
+    """
+    time_us = time_ns / 1000
+    return time_us if int(time_us * 1000) == time_ns else math.nextafter(time_us, math.inf)
