@@ -18,7 +18,15 @@ _LEFT, _RIGHT = "text-align:left", "text-align:right"
 def text(value: object) -> str:
     """Return a value as HTML text: escaped, and what nobody can see, or no encoding has, by its code point."""
     shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    return escape("".join(char if char.isprintable() else _escape_of(char) for char in shown))
+    return escape(visible(shown))
+
+
+def visible(shown: str) -> str:
+    r"""Return a text with what nobody can see, a terminal would obey or no encoding has as its code point (``\u202e``).
+
+    It is one line, printable, and can be encoded whatever was in it.
+    """
+    return shown if shown.isprintable() else "".join(char if char.isprintable() else _escape_of(char) for char in shown)
 
 
 def _escape_of(char: str) -> str:
