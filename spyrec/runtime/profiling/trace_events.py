@@ -22,9 +22,13 @@ def write_trace(path: Path, trace: Mapping[str, object], *, force: bool = False)
 
     Errors: SPY0751, SPY0752 a file that spyrec did not write, without ``force``.
     """
+    write_file(path, TRACE, trace_text(trace).encode(), force=force)
+
+
+def trace_text(trace: Mapping[str, object]) -> str:
+    """Return a trace as the text of its file."""
     # numbers that are not finite would make it no JSON: the times are sums of finite figures
-    text = json.dumps({"format": TRACE_FORMAT, **trace}, separators=(",", ":"), allow_nan=False)
-    write_file(path, TRACE, text.encode(), force=force)
+    return json.dumps({"format": TRACE_FORMAT, **trace}, separators=(",", ":"), allow_nan=False)
 
 
 Event = dict[str, object]
