@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from spyrec.bundle.debug_handle import DebugHandle
+from spyrec.compare.error_cells import MAX_CELLS
 from spyrec.dataclass import dataclass
 from spyrec.files.json_form import COUNT, INTEGER, MAX_RANK, Form, json, omitted
 from spyrec.report.numbers import (
     CELLS,
     ENTRIES,
     FIGURE,
-    MAX_CELLS,
     NAMES,
     NUMBER,
     NUMBERS,

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, cast
 
+from spyrec.compare.error_cells import MAX_CELLS
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.files.json_form import COUNT, INTEGER, Form, Shape
 
 MAX_ENTRIES = 1_000_000
 """Longest list of a report or a record."""
-
-MAX_CELLS = 64
-"""Most rows and columns of a map over an output."""
 
 WRONG_FORM = "SPY0850"
 """Code of a record, a report or a sidecar that is no such thing."""
