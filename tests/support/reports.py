@@ -37,7 +37,8 @@ from spyrec.report.model import (
 from spyrec.report.numbers import Span
 
 HOSTILE = (
-    "</script><script>alert(1)</script>", 'a"b', "a\\", "\\N\\G\\l", "&lt;&#34;&amp;", "end", "1. list", "- list", "`md`",
+    "</script><script>alert(1)</script>", 'a"b', "a\\", "\\N\\G\\l", "&lt;&#34;&amp;", "end", "1. list", "- list",
+    "`md`",
     "**b**", "__i__", "#quot;#35;", "%%{init: {}}%%", "a --> b", "subgraph x", "}; digraph", "\u202ebidi", "\ud800",
     "\n}\n", "\x1b[31mred", "\x00", "界界界界", "e\u0301", "", " ", "/", "a/b/../c", "x" * 300, "🚀", "op0", "tensor0",
     ".", "..", "a..b", "graph", "constructor", "__proto__",

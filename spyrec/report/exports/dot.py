@@ -21,6 +21,7 @@ from spyrec.report.exports.report_graph import (
     title_of,
 )
 from spyrec.report.model import Report
+from spyrec.report.report_file import REPORT_FORMAT
 
 _LIGHT, _DARK = (0xFF, 0xFF, 0xFF), (0x56, 0xB4, 0xE9)
 """Fills of what takes no time and of what takes longest; black is read on both."""
@@ -34,6 +35,7 @@ def render(report: Report) -> str:
     shares = shares_of_time(report)
     return "\n".join(
         [
+            f"// {REPORT_FORMAT}",
             f"digraph {quoted(report.name)} {{",
             f"  graph [label={quoted(_title(report))}, labelloc=t, compound=true, fontname=Helvetica];",
             "  node [shape=box, style=filled, fillcolor=white, fontname=Helvetica];",

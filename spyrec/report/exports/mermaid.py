@@ -21,6 +21,7 @@ from spyrec.report.exports.report_graph import (
     title_of,
 )
 from spyrec.report.model import Op, Report
+from spyrec.report.report_file import REPORT_FORMAT
 
 MOST_CHARACTERS = 50_000
 MOST_EDGES = 500
@@ -97,7 +98,7 @@ class _Drawing:
         totals = self.report.totals
         time = "" if totals.us is None else f", {time_text(totals.us, totals.uncertainty)}"
         said = f"{self.report.name}: {counted(len(self.report.ops), 'operation')}{time}"
-        return ["flowchart TB", f"%% {_comment(said)}", f"%% {self.level}"]
+        return ["flowchart TB", f"%% {REPORT_FORMAT}: {self.level}", f"%% {_comment(said)}"]
 
     def _body(self) -> list[str]:
         edges = self._edges()

@@ -16,6 +16,7 @@ from spyrec.dataclass import dataclass
 from spyrec.notebook import time_text, visible
 from spyrec.report.exports.report_graph import Box, boxes_of, edges_of, tensor_form, tensor_nodes, title_of
 from spyrec.report.model import Op, OpOperand, Report
+from spyrec.report.report_file import REPORT_FORMAT
 
 _Json = dict[str, object]
 
@@ -40,7 +41,7 @@ _ERROR_COLOURS: Sequence[Mapping[str, object]] = (
 def render(report: Report) -> str:
     """Return the graph collection; every operation is one node of each of its graphs."""
     graphs = [_graph(report, _PROGRAMS, _by_program(report)), _graph(report, _MODULES, _by_module(report))]
-    return _text({"label": visible(report.name), "graphs": graphs})
+    return _text({"label": f"{REPORT_FORMAT}: {visible(report.name)}", "graphs": graphs})
 
 
 def render_time(report: Report) -> str:
@@ -79,7 +80,8 @@ def _error_ratios(report: Report) -> dict[int, float]:
 
 def _node_data(values: Mapping[int, float], **colours: object) -> str:
     results = {f"op{number}": {"value": value} for number, value in sorted(values.items())}
-    return _text({name: {"results": results, **colours} for name in (_PROGRAMS, _MODULES)})
+    # the page asks for the members that it knows; the first one is what spyrec knows its files by
+    return _text({name: {"format": REPORT_FORMAT, "results": results, **colours} for name in (_PROGRAMS, _MODULES)})
 
 
 def _text(document: object) -> str:

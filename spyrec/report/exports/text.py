@@ -13,18 +13,19 @@ from itertools import pairwise
 from spyrec.dataclass import dataclass
 from spyrec.notebook import time_text, visible
 from spyrec.report.exports.report_graph import counted, title_of_program
-from spyrec.report.model import Against, Op, OutputCheck, Report, Run
+from spyrec.report.model import Against, LxRegion, Op, OutputCheck, Report, Run
+from spyrec.report.report_file import REPORT_FORMAT
 
 MOST_OPERATIONS = 10
 _MOST_OTHERS = 5
 _LEAST_COLUMNS = 60
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_BAR = 8
+_BAR = 6
 
 
 def render(report: Report) -> str:
-    """Return the text as a pipe gets it."""
-    return "".join(f"{line}\n" for line in text_lines(report))
+    """Return the text as a pipe or a file gets it."""
+    return "".join(f"{line}\n" for line in [f"# {REPORT_FORMAT}", *text_lines(report)])
 
 
 def text_lines(report: Report, columns: int | None = None, *, draws: bool = False) -> list[str]:
@@ -141,20 +142,25 @@ def _expensive(report: Report, shape: _Shape) -> Iterator[str]:
     which = f", {len(longest)} of {len(timed):,}" if len(timed) > len(longest) else ""
     yield from shape.prose(f"the operations that take longest{which}")
     bar_head = " " * (_BAR + 2) * shape.draws
-    yield shape.row(f"  {'us':>12}  {'share':>6}{bar_head}  {'of bound':>8}", "operation")
+    yield shape.row(f"  {'us':>11}  {'share':>6}{bar_head}  {'of bound':>8}", "operation")
     for us, number in longest:
         op = report.ops[number]
         share = us / whole if whole else 0.0
         bar = f"  {_bar(us / longest[0][0] if longest[0][0] else 0.0)}" if shape.draws else ""
-        numbers = f"  {us:>12,.3f}  {100 * share:>4.0f} %{bar}  {_over_bound(op):>8}"
-        yield shape.row(numbers, f"{op.name} {op.op}")
-        yield shape.row(" " * 14, ", ".join(_places(report, op)))
+        numbers = f"  {us:>11,.3f}  {100 * share:>4.0f} %{bar}  {_over_bound(op):>8}"
+        yield shape.row(numbers, _title(op))
+        yield shape.row(" " * 6, ", ".join(_places(report, op)))
 
 
 def _bar(share: float) -> str:
     eighths = round(share * _BAR * 8)
     whole, rest = divmod(eighths, 8)
     return ("█" * whole + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")).ljust(_BAR)
+
+
+def _title(op: Op) -> str:
+    """Return what an operation is called, and its function where the name does not say it."""
+    return op.name if op.name.endswith(f".{op.op}") else f"{op.name} {op.op}"
 
 
 def _over_bound(op: Op) -> str:
@@ -185,34 +191,45 @@ def _beyond_bound(report: Report, shape: _Shape) -> Iterator[str]:
     yield shape.row(f"  {'bytes beyond':>14}  {'moved':>14}", "operation")
     for size, number in most:
         op = report.ops[number]
-        yield shape.row(f"  {size:>14,}  {op.read + op.written:>14,}", f"{op.name} {op.op}")
+        yield shape.row(f"  {size:>14,}  {op.read + op.written:>14,}", _title(op))
 
 
 def _scratchpads(report: Report, shape: _Shape) -> Iterator[str]:
     for pad in report.memory.lx:
         program = report.programs[pad.program]
-        held = [0] * (program.past - program.first)
-        for region in pad.regions:
-            for op in range(region.begin, region.end + 1):
-                held[op - program.first] += region.past - region.first
+        there = [
+            [item for item in pad.regions if item.begin <= op <= item.end] for op in range(program.first, program.past)
+        ]
+        held = [_covered(regions) for regions in there]
         share = f" ({100 * pad.peak / pad.usable:.1f} %)" if pad.usable else ""
         cores = ", ".join(f"{first}" if past - first == 1 else f"{first}-{past - 1}" for first, past in pad.cores)
         title = title_of_program(report, pad.program)
         yield from shape.prose(f"LX of {title}, cores {cores}: {pad.peak:,} of {pad.usable:,} bytes{share}")
         yield from shape.spark("  held", held)
-        if not pad.regions:
+        if not any(held):
             continue
-        fullest = max(range(len(held)), key=lambda place: held[place]) + program.first
-        op = report.ops[fullest]
-        yield from shape.prose(f"fullest at operation {fullest}, {op.name} {op.op}:", 2)
-        there = [item for item in pad.regions if item.begin <= fullest <= item.end]
-        for item in sorted(there, key=lambda item: (item.first - item.past, item.first))[:_MOST_OTHERS]:
+        place = max(range(len(held)), key=lambda item: held[item])
+        op = report.ops[program.first + place]
+        yield from shape.prose(f"fullest at operation {program.first + place}, {_title(op)}:", 2)
+        for item in sorted(there[place], key=lambda item: (item.first - item.past, item.first))[:_MOST_OTHERS]:
             yield shape.row(f"    {item.past - item.first:>12,}  at {item.first:>9,}", report.tensors[item.tensor].name)
+    yield from _spilled(report, shape)
+
+
+def _covered(regions: Sequence[LxRegion]) -> int:
+    """Return the bytes that regions cover together: what is computed in place lies where its operand does."""
+    covered = reached = 0
+    for item in sorted(regions, key=lambda item: item.first):
+        covered += max(0, item.past - max(item.first, reached))
+        reached = max(reached, item.past)
+    return covered
+
+
+def _spilled(report: Report, shape: _Shape) -> Iterator[str]:
     spilled = [item for item in report.decisions if item.kind == "spilled"]
-    worst = sorted(spilled, key=lambda item: (item.saved_us, item.subject))[:_MOST_OTHERS]
-    if worst:
+    if spilled:
         yield from shape.prose(f"{counted(len(spilled), 'tensor')} in device memory that could have lain in LX")
-    for item in worst:
+    for item in sorted(spilled, key=lambda item: (item.saved_us, item.subject))[:_MOST_OTHERS]:
         yield from shape.prose(f"{item.subject}: {item.reason}", 2)
 
 
@@ -279,7 +296,7 @@ def _changed_most(report: Report, other: Against, shape: _Shape) -> Iterator[str
     ]
     for before, now, number in sorted(changed, key=lambda item: (-abs(item[1] - item[0]), item[2]))[:_MOST_OTHERS]:
         op = report.ops[number]
-        yield shape.row(f"  {before:>14,.3f}  {now:>14,.3f}  {_change(before, now):>8}", f"{op.name} {op.op}")
+        yield shape.row(f"  {before:>14,.3f}  {now:>14,.3f}  {_change(before, now):>8}", _title(op))
 
 
 def _change(before: float, now: float) -> str:
