@@ -110,6 +110,8 @@ def _by_program(report: Report) -> _Grouping:
             if isinstance(item, Box):
                 part = _part(title_of(report, item))
                 own = f"{above}/{part}" if above else part
+                if own in groups:  # two loops of one name beside each other stay two
+                    own = f"{own} ({item.key})"
                 groups[own] = _sums(report, item.ops)
                 enter(item.items, own)
             else:

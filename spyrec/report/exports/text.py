@@ -95,7 +95,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
     edges = [place * len(values) // count for place in range(count + 1)] if count else [0]
     bins = [max(values[first:past]) for first, past in pairwise(edges)]
     most = max(bins, default=0.0)
-    return "".join(_BLOCKS[int((len(_BLOCKS) - 1) * value / most)] if most > 0 else _BLOCKS[0] for value in bins)
+    return "".join(_BLOCKS[int((len(_BLOCKS) - 1) * (value / most))] if most > 0 else _BLOCKS[0] for value in bins)
 
 
 def cells(text: str) -> int:
