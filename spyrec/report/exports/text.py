@@ -139,6 +139,7 @@ def _expensive(report: Report, shape: _Shape) -> Iterator[str]:
     if not longest:
         return
     whole = sum(us for us, _ in timed)
+    has_bounds = _has_bounds(report)
     which = f", {len(longest)} of {len(timed):,}" if len(timed) > len(longest) else ""
     yield from shape.prose(f"the operations that take longest{which}")
     bar_head = " " * (_BAR + 2) * shape.draws
@@ -147,7 +148,7 @@ def _expensive(report: Report, shape: _Shape) -> Iterator[str]:
         op = report.ops[number]
         share = us / whole if whole else 0.0
         bar = f"  {_bar(us / longest[0][0] if longest[0][0] else 0.0)}" if shape.draws else ""
-        numbers = f"  {us:>11,.3f}  {100 * share:>4.0f} %{bar}  {_over_bound(op):>8}"
+        numbers = f"  {us:>11,.3f}  {100 * share:>4.0f} %{bar}  {_over_bound(op) if has_bounds else '-':>8}"
         yield shape.row(numbers, _title(op))
         yield shape.row(" " * 6, ", ".join(_places(report, op)))
 
@@ -170,6 +171,11 @@ def _over_bound(op: Op) -> str:
     return "-" if not moved else "over 0"
 
 
+def _has_bounds(report: Report) -> bool:
+    """Whether the operations have their shares of the lower bound: of a record without its bundle nobody knows them."""
+    return any(op.bound for op in report.ops)
+
+
 def _places(report: Report, op: Op) -> Iterator[str]:
     yield op.file
     if op.limit is not None:
@@ -185,7 +191,7 @@ def _places(report: Report, op: Op) -> Iterator[str]:
 def _beyond_bound(report: Report, shape: _Shape) -> Iterator[str]:
     beyond = [(op.read + op.written - op.bound, number) for number, op in enumerate(report.ops)]
     most = sorted((item for item in beyond if item[0] > 0), key=lambda item: (-item[0], item[1]))[:_MOST_OTHERS]
-    if not most:
+    if not most or not _has_bounds(report):
         return
     yield from shape.prose("device memory beyond the lower bound, most first")
     yield shape.row(f"  {'bytes beyond':>14}  {'moved':>14}", "operation")

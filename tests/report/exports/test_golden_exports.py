@@ -1,4 +1,4 @@
-"""What the formats look like, kept as files in ``tests/cases/reports``: ``pytest --update-goldens`` writes them anew."""
+"""What formats look like, kept as files in ``tests/cases/reports``: ``pytest --update-goldens`` writes them anew."""
 
 from __future__ import annotations
 

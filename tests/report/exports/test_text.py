@@ -62,7 +62,8 @@ def test_the_ten_that_take_longest_come_first_with_their_share_and_bound(seed: i
         assert int(found[2]) == pytest.approx(100 * us / sum(timed) if sum(timed) else 0, abs=0.51)
         op = report.ops[int(found[4].removeprefix("op"))]
         moved = op.read + op.written
-        wanted = f"{moved / op.bound:,.2f}" if op.bound else "over 0" if moved else "-"
+        has_bounds = any(item.bound for item in report.ops)
+        wanted = f"{moved / op.bound:,.2f}" if op.bound else "over 0" if moved and has_bounds else "-"
         assert found[3] == wanted
 
 
@@ -70,7 +71,7 @@ def test_the_ten_that_take_longest_come_first_with_their_share_and_bound(seed: i
 def test_bytes_beyond_the_bound_are_those_of_the_operations_farthest_from_it(seed: int) -> None:
     report = random_report(seed)
     beyond = sorted((op.read + op.written - op.bound for op in report.ops), reverse=True)
-    wanted = [size for size in beyond if size > 0][:5]
+    wanted = [size for size in beyond if size > 0][:5] if any(op.bound for op in report.ops) else []
     lines = text_lines(report)
     if not wanted:
         assert not any(line.startswith("device memory beyond") for line in lines)
