@@ -1,4 +1,4 @@
-"""``spyrec report --format``: every format of the table, written twice over itself, fitted where it is read by people."""
+"""``spyrec report --format``: every format of the table, written over itself, fitted where people read it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_file_is_replaced_by_the_same_and_somebody_elses_is_not(
     assert (tmp_path / "out").read_bytes() == first
     (tmp_path / "out").write_text("somebody's", encoding="utf-8")
     assert main(arguments) == 1
-    assert "SPY0853" in capsys.readouterr().err
+    assert "SPY0752" in capsys.readouterr().err
     assert (tmp_path / "out").read_text(encoding="utf-8") == "somebody's"
 
 
