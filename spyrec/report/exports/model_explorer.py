@@ -85,7 +85,7 @@ def _node_data(values: Mapping[int, float], **colours: object) -> str:
 
 
 def _text(document: object) -> str:
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    return json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from spyrec.dataclass import dataclass
 from spyrec.notebook import time_text, visible
 from spyrec.report.exports.report_graph import counted, title_of_program
-from spyrec.report.model import Against, LxRegion, Op, OutputCheck, Report, Run
+from spyrec.report.model import Against, LxCores, LxRegion, Op, OutputCheck, Report, Run
 from spyrec.report.report_file import REPORT_FORMAT
 
 MOST_OPERATIONS = 10
@@ -201,25 +201,32 @@ def _beyond_bound(report: Report, shape: _Shape) -> Iterator[str]:
 
 
 def _scratchpads(report: Report, shape: _Shape) -> Iterator[str]:
-    for pad in report.memory.lx:
-        program = report.programs[pad.program]
-        there = [
-            [item for item in pad.regions if item.begin <= op <= item.end] for op in range(program.first, program.past)
-        ]
-        held = [_covered(regions) for regions in there]
-        share = f" ({100 * pad.peak / pad.usable:.1f} %)" if pad.usable else ""
-        cores = ", ".join(f"{first}" if past - first == 1 else f"{first}-{past - 1}" for first, past in pad.cores)
-        title = title_of_program(report, pad.program)
-        yield from shape.prose(f"LX of {title}, cores {cores}: {pad.peak:,} of {pad.usable:,} bytes{share}")
-        yield from shape.spark("  held", held)
-        if not any(held):
-            continue
-        place = max(range(len(held)), key=lambda item: held[item])
-        op = report.ops[program.first + place]
-        yield from shape.prose(f"fullest at operation {program.first + place}, {_title(op)}:", 2)
-        for item in sorted(there[place], key=lambda item: (item.first - item.past, item.first))[:_MOST_OTHERS]:
-            yield shape.row(f"    {item.past - item.first:>12,}  at {item.first:>9,}", report.tensors[item.tensor].name)
+    """Yield the fullest scratchpads in the order of their programs, and what was left out of them."""
+    used = [(pad.peak / max(1, pad.usable), -place) for place, pad in enumerate(report.memory.lx) if pad.regions]
+    chosen = sorted(-place for _, place in sorted(used, reverse=True)[:_MOST_OTHERS])
+    for place in chosen:
+        yield from _scratchpad(report, report.memory.lx[place], shape)
+    if len(used) > len(chosen):
+        yield from shape.prose(f"and {counted(len(used) - len(chosen), 'more scratchpad')} that hold less")
     yield from _spilled(report, shape)
+
+
+def _scratchpad(report: Report, pad: LxCores, shape: _Shape) -> Iterator[str]:
+    program = report.programs[pad.program]
+    there = [
+        [item for item in pad.regions if item.begin <= op <= item.end] for op in range(program.first, program.past)
+    ]
+    held = [_covered(regions) for regions in there]
+    share = f" ({100 * pad.peak / pad.usable:.1f} %)" if pad.usable else ""
+    cores = ", ".join(f"{first}" if past - first == 1 else f"{first}-{past - 1}" for first, past in pad.cores)
+    title = title_of_program(report, pad.program)
+    yield from shape.prose(f"LX of {title}, cores {cores}: {pad.peak:,} of {pad.usable:,} bytes{share}")
+    yield from shape.spark("  held", held)
+    place = max(range(len(held)), key=lambda item: held[item])
+    op = report.ops[program.first + place]
+    yield from shape.prose(f"fullest at operation {program.first + place}, {_title(op)}:", 2)
+    for item in sorted(there[place], key=lambda item: (item.first - item.past, item.first))[:_MOST_OTHERS]:
+        yield shape.row(f"    {item.past - item.first:>12,}  at {item.first:>9,}", report.tensors[item.tensor].name)
 
 
 def _covered(regions: Sequence[LxRegion]) -> int:

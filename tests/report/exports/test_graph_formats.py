@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spyrec.notebook import visible
 from spyrec.report.exports import dot, mermaid
 from spyrec.report.exports.report_graph import Box, boxes_of, edges_of, title_of
-from spyrec.report.model import Op, Report
+from spyrec.report.model import Memory, Op, Report
 from tests.support.examples import examples, seeds
 from tests.support.reports import HOSTILE, random_report
 
@@ -232,7 +232,8 @@ def large(count: int, programs: int) -> Report:
         program = number * programs // count
         ops.append(replace(first, name=f"op{number}", inputs=operands, loops=(), module=None, program=program))
     every = tuple(replace(report.programs[0], directory=f"kernels/{number}") for number in range(programs))
-    return replace(report, ops=tuple(ops), programs=every, outputs=(), loops=())
+    bare = replace(report, outputs=(), loops=(), memory=Memory(), run=None, against=None)
+    return replace(bare, ops=tuple(ops), programs=every)
 
 
 def test_a_graph_that_mermaid_does_not_draw_is_drawn_coarser_and_says_so() -> None:

@@ -99,6 +99,17 @@ def test_lx_is_fullest_where_regions_cover_most_and_what_lies_in_one_place_count
     assert found[1].split()[:3] == ["1,152", "at", "0"]
 
 
+def test_the_fullest_scratchpads_are_shown_in_the_order_of_programs_and_the_others_counted() -> None:
+    report = random_report(2)
+    pad = replace(report.memory.lx[0], usable=1000)
+    peaks = (10, 500, 20, 900, 30, 40, 800, 50)
+    pads = tuple(replace(pad, peak=peak) for peak in peaks)
+    lines = text_lines(replace(report, memory=replace(report.memory, lx=pads)))
+    shown = [line.rpartition("(")[2] for line in lines if line.startswith("LX of")]
+    assert shown == ["50.0 %)", "90.0 %)", "4.0 %)", "80.0 %)", "5.0 %)"]
+    assert "and 3 more scratchpads that hold less" in lines
+
+
 def test_spilled_tensors_are_named_with_the_reason_and_the_dearest_first() -> None:
     spilled = [Choice("spilled", f"s{cost}", "no room", saved_us=-cost) for cost in (1.0, 9.0, 4.0)]
     lines = text_lines(replace(random_report(2), decisions=(*spilled, Choice("resident", "r", "fits"))))
