@@ -22,6 +22,7 @@ from spyrec.cli import main
 
 _SMALL, _LARGE = (400, 800, 1600), (1000, 3000, 10_000)
 _BUNDLES, _LARGE_BUNDLES = (250, 500, 1000), (250, 1000, 4000)
+_REPORTS = (112, 224, 448, 896)  # nodes; about 2.4 operations each
 _EXTENT = 64
 _TILED = (504, 8192, 1024)  # nodes, tokens and width of a decoder that does not fit
 
@@ -173,10 +174,32 @@ def large_bundles() -> Figures:
     return _looks(_LARGE_BUNDLES)
 
 
+def reports() -> Figures:
+    """``spyrec report --json`` of decoders of 250 to 2,000 operations: seconds, and bytes of the object."""
+    from spyrec.report.build import Source, report_of
+    from spyrec.report.report_file import report_text
+
+    seconds: list[float] = []
+    counts: list[int] = []
+    sizes: list[int] = []
+    with TemporaryDirectory() as folder:
+        for nodes in (28, *_REPORTS):
+            path = Path(folder) / str(nodes)
+            spyrec.compile(decoder(nodes)).save(path)
+            start = time.process_time()
+            report = report_of(Source(path))
+            sizes.append(len(report_text(report)))
+            seconds.append(time.process_time() - start)
+            counts.append(len(report.ops))
+    found = power(counts[1:], seconds[1:])
+    return {**found, "json_bytes": dict(zip(map(str, counts[1:]), sizes[1:], strict=True)), "claim": "exponent <= 1.2"}
+
+
 PARTS: Mapping[str, Callable[[], Figures]] = {
     "compile": small,
     "tiled": tiled,
     "bundles": bundles,
+    "reports": reports,
     "large": large,
     "large-bundles": large_bundles,
 }
@@ -185,4 +208,4 @@ PARTS: Mapping[str, Callable[[], Figures]] = {
 
 def measure() -> Figures:
     """Return the figures of the parts that take seconds."""
-    return {"compile": small(), "tiled": tiled(), "bundles": bundles()}
+    return {"compile": small(), "tiled": tiled(), "bundles": bundles(), "reports": reports()}

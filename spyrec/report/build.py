@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
 from spyrec.bundle.bundle import Bundle, load_foreign
 from spyrec.bundle.bundle_content import BundleContent
+from spyrec.bundle.debug_handle import DebugHandle
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles
-from spyrec.compare.bundle_reading import BundleReading, ProgramReading, read_path, reading_of
+from spyrec.compare.bundle_reading import BundleReading, OperandReading, ProgramReading, read_path, reading_of
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import SpyrecError
 from spyrec.emulator.predicted_launch import PredictedLaunch, predicted_launch
-from spyrec.hardware.cost import total_uncertainty
-from spyrec.hardware.target import DEFAULT_PROFILE, PROFILES, Target, TargetProfile
+from spyrec.hardware.target import DEFAULT_PROFILE, PROFILES, STICK_BYTES, Target, TargetProfile
 from spyrec.report.choices import choices_of, linked
 from spyrec.report.compiled import NONE, Compiled, compiled_again
 from spyrec.report.model import (
@@ -25,18 +26,17 @@ from spyrec.report.model import (
     Memory,
     Op,
     Report,
-    ReportProgram,
     Tensor,
     TensorLayout,
     Time,
-    Totals,
 )
-from spyrec.report.operations import Operations, operations_of
+from spyrec.report.operations import operations_of, walked_layout
 from spyrec.report.outputs import outputs_of
 from spyrec.report.panes import Panes, panes_of
 from spyrec.report.places import memory_of
 from spyrec.report.provenance import Sidecar, handles_of, with_model
-from spyrec.report.timing import ENGINES, WAITS, TimedOps, roof_of, timed, with_kinds
+from spyrec.report.timing import ENGINES, WAITS, TimedOps, roof_of, timed, timed_programs, totals_of, with_kinds
+from spyrec.runtime.device import ArgumentTable, TableEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ def build(source: Source, *, is_brief: bool = False) -> Built:
     memory = memory_of(read.reading, found, notes)
     choices = choices_of(read.reading.manifest, compiled, found)
     found, memory = linked(choices, found, memory)
-    panes = Panes((), ()) if is_brief else _panes(read, compiled, notes)
+    told = {number: handles[op.handle] for number, op in enumerate(ops) if op.handle is not None}
+    panes = Panes((), ()) if is_brief else _panes(read, compiled, told, notes)
     manifest = read.reading.manifest
     report = Report(
         name=read.reading.path.resolve().name if manifest is None else manifest.name,
@@ -101,7 +102,7 @@ def build(source: Source, *, is_brief: bool = False) -> Built:
         totals=totals_of(found.ops, _bound(read.reading, found.ops), _peak(read.reading, memory)),
         memory=memory,
         time=times.time,
-        programs=_timed_programs(found),
+        programs=timed_programs(found.programs, found.ops),
         loops=found.loops,
         host_steps=() if manifest is None else tuple(HostWork(it.before, it.nodes) for it in manifest.host_steps),
         modules=modules,
@@ -154,9 +155,10 @@ def _predicted(ops: Sequence[Op], read: _Read, profile: TargetProfile, notes: li
     launches: list[PredictedLaunch] = []
     try:
         for program in read.programs:
-            if program.resolved is None or program.table is None or read.reading.manifest is None:
-                raise _Untold("nobody says how large its arguments are")
-            launches.append(predicted_launch(program.resolved, program.table, target, profile))
+            if program.resolved is None or program.table is None:
+                raise _Untold("it is one SuperDSC, which nobody calls")
+            table = program.table if read.reading.manifest is not None else _as_touched(program, program.table)
+            launches.append(predicted_launch(program.resolved, table, target, profile))
     except (SpyrecError, _Untold) as error:
         reason = error.diagnostics[0].message if isinstance(error, SpyrecError) else str(error)
         notes.append(f"its times cannot be told: {reason}")
@@ -168,6 +170,40 @@ def _predicted(ops: Sequence[Op], read: _Read, profile: TargetProfile, notes: li
 
 class _Untold(Exception):
     """There is no answer, and why."""
+
+
+def _as_touched(program: ProgramReading, table: ArgumentTable) -> ArgumentTable:
+    """Return the arguments of a program that nobody describes: as large as its operands need them, with their dims."""
+    sizes: dict[int, int] = {}
+    largest: dict[int, OperandReading] = {}
+    for item in program.operations:
+        rounds = {loop.number: max(0, len(loop.values) - 1) * loop.values.step for loop in item.call.loops}
+        for operand in item.operands:
+            base = operand.places[0].base if operand.places else None
+            if base is None:
+                continue
+            place = min(operand.places, key=lambda place: place.offset)  # cores begin inside of one buffer
+            moved = sum(max(0, step) * rounds.get(loop, 0) for loop, step in place.steps.items())
+            past = place.offset + moved + operand.geometry.buffer_bytes
+            sizes[base] = max(sizes.get(base, 0), past)
+            known = largest.get(base)
+            if known is None or known.geometry.buffer_bytes < operand.geometry.buffer_bytes:
+                largest[base] = operand
+    entries = tuple(
+        _as_operand(entry, sizes[entry.arg_index], largest[entry.arg_index]) if entry.arg_index in sizes else entry
+        for entry in table.entries
+    )
+    return replace(table, entries=entries)
+
+
+def _as_operand(entry: TableEntry, size_bytes: int, operand: OperandReading) -> TableEntry:
+    """Return what is known of an argument from its largest operand; sticks behind that are one more row of them."""
+    layout = walked_layout(operand)
+    sizes = (1, operand.geometry.stick_size) if layout is None else layout.device_size
+    inner = STICK_BYTES * math.prod(sizes[1:-1])
+    rows = max(sizes[0], -(-size_bytes // inner))
+    found = replace(entry, device_size=(rows, *sizes[1:]), device_dtype=operand.operand.data_format)
+    return replace(found, size_bytes=rows * inner)
 
 
 def _typed(tensors: Sequence[Tensor], compiled: Compiled | None) -> tuple[Tensor, ...]:
@@ -190,9 +226,9 @@ def _typed(tensors: Sequence[Tensor], compiled: Compiled | None) -> tuple[Tensor
     return tuple(found)
 
 
-def _panes(read: _Read, compiled: Compiled | None, notes: list[str]) -> Panes:
+def _panes(read: _Read, compiled: Compiled | None, handles: Mapping[int, DebugHandle], notes: list[str]) -> Panes:
     graph_json = None if read.content is None else read.content.graph_json
-    return panes_of(read.programs, graph_json, compiled, notes)
+    return panes_of(read.programs, graph_json, compiled, handles, notes)
 
 
 def _facts(source: Source, read: _Read, profile: TargetProfile, state: str) -> BundleFacts:
@@ -228,23 +264,6 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-def totals_of(ops: Sequence[Op], bound: int, lx_peak: int) -> Totals:
-    """Return the sums over operations."""
-    times = [op.us for op in ops if op.us is not None]
-    return Totals(
-        us=round(sum(times), 6) if times else None,
-        uncertainty=total_uncertainty((op.us, op.uncertainty) for op in ops if op.us is not None),
-        read=sum(op.read for op in ops),
-        written=sum(op.written for op in ops),
-        core_read=sum(op.core_read for op in ops),
-        bound=bound,
-        flops=sum(op.flops for op in ops),
-        ring=sum(op.ring for op in ops),
-        executions=sum(op.executions for op in ops),
-        lx_peak=lx_peak,
-    )
-
-
 def _bound(reading: BundleReading, ops: Sequence[Op]) -> int:
     figures = None if reading.manifest is None else reading.manifest.figures
     return sum(op.bound for op in ops) if figures is None else figures.lower_bound_bytes
@@ -253,12 +272,3 @@ def _bound(reading: BundleReading, ops: Sequence[Op]) -> int:
 def _peak(reading: BundleReading, memory: Memory) -> int:
     figures = None if reading.manifest is None else reading.manifest.figures
     return max((item.peak for item in memory.lx), default=0) if figures is None else figures.lx.peak_bytes
-
-
-def _timed_programs(found: Operations) -> tuple[ReportProgram, ...]:
-    def time_us(program: ReportProgram) -> float | None:
-        times = [op.us for op in found.ops[program.first : program.past]]
-        known = [time for time in times if time is not None]
-        return round(sum(known), 6) if len(known) == len(times) else None
-
-    return tuple(replace(program, us=time_us(program)) for program in found.programs)

@@ -127,18 +127,21 @@ def _matched(bundle: BundleContent, parts: Sequence[KernelGraph], counts: Sequen
         for number, part in enumerate(parts)
         for program, emitted in zip(part.programs, _emitted(bundle, part), strict=True)
     ]
+    spare = len(bundle.manifest.plan) - len(remaining)
     made_of: dict[int, MadeOf] = {}
     first = 0
     for step, count in zip(bundle.manifest.plan, counts, strict=True):
         own = programs[step.program]
-        if remaining and remaining[0][1].arguments == step.arguments:
-            part, program, (superdscs, body) = remaining.pop(0)
-            if (own.superdscs, own.program.body) != (superdscs, body):
-                return f'program "{step.program}" has other files'
+        if remaining and (own.superdscs, own.program.body) == remaining[0][2]:
+            part, program, _ = remaining.pop(0)
             kept = scheduled_kernels(parts[part], program, is_kept=_has_loops(own.program.body))
             if len(kept) == count:
                 for place, (position, _) in enumerate(kept):
                     made_of[first + place] = MadeOf(part, position, parts[part].kernels[position], program)
+        elif spare <= 0:
+            return f'program "{step.program}" has other files'
+        else:
+            spare -= 1
         first += count
     return "it has fewer programs" if remaining else made_of
 

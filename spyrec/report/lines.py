@@ -69,7 +69,10 @@ class Index:
         same = [number for number in named if line.origin is not None and self.lines[number].origin == line.origin]
         if same or line.origin is None:
             return tuple(sorted(set(same or named)))
-        made_of = [number for parent in _parents(line.origin) for number in self.origins.get(parent, ())]
+        made_of: list[int] = []
+        for parent in _parents(line.origin):
+            places = self.origins.get(parent, [])
+            made_of += [number for number in places if number in named] or places
         beside = self.origins.get(line.origin, [])
         found = {*named, *made_of} or set(beside) or set(self.places.get(location_of(line.origin), ()))
         return tuple(sorted(found))

@@ -195,7 +195,7 @@ class _Collector:
             size=planned.size_bytes if planned is not None else 0 if operand is None else operand.geometry.buffer_bytes,
             read=0 if planned is None else planned.hbm_read_bytes,
             written=0 if planned is None else planned.hbm_write_bytes,
-            layout=None if operand is None else _walked(operand),
+            layout=None if operand is None else walked_layout(operand),
             writers=_once(uses.writers),
             readers=_once(uses.readers),
         )
@@ -268,7 +268,7 @@ def _own_strides(item: Argument) -> tuple[int, ...] | None:
     return None if item.host_strides == row_major else item.host_strides
 
 
-def _walked(operand: OperandReading) -> TensorLayout | None:
+def walked_layout(operand: OperandReading) -> TensorLayout | None:
     """Return what a SuperDSC says of a buffer: its device dims, without what they are of the host's tensor."""
     geometry = operand.geometry
     dims = [dim for dim in reversed(operand.operand.layout_dim_order) if dim in geometry.extents]

@@ -10,7 +10,7 @@ from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.program import For, SdscExecute, Statement
 from spyrec.codegen.lower_node import lower_node
 from spyrec.codegen.opspec import OpSpec, TensorArgument
-from spyrec.compare.bundle_reading import OperationReading, ProgramReading
+from spyrec.compare.bundle_reading import ProgramReading
 from spyrec.compare.bundle_text import Shown, operation_lines
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics.diagnostic import ModelPlace
@@ -58,9 +58,13 @@ class Panes:
 
 
 def panes_of(
-    programs: Sequence[ProgramReading], graph_json: bytes | None, compiled: Compiled | None, notes: list[str]
+    programs: Sequence[ProgramReading],
+    graph_json: bytes | None,
+    compiled: Compiled | None,
+    handles: Mapping[int, DebugHandle],
+    notes: list[str],
 ) -> Panes:
-    """Return the texts of a bundle; ``notes`` takes what was left out."""
+    """Return the texts of a bundle; ``handles``: by operation; ``notes`` takes what was left out."""
     drafts: list[_Draft] = []
     before: Mapping[int, tuple[int, ...]] = {}
     last: _Draft | None = None
@@ -75,7 +79,7 @@ def panes_of(
         drafts.append(opspecs.draft)
         last, before = opspecs.draft, opspecs.lines
     else:
-        handled = [*_handles(programs)]
+        handled = [*_handles(handles)]
         if handled:
             drafts += [item.draft for item in handled]
             last, before = handled[-1].draft, handled[-1].lines
@@ -185,19 +189,16 @@ def _argument_text(item: TensorArgument) -> str:
     return f"{word}{index} {place}: {item.device_dtype.name} {list(item.device_size)} at [{coordinates}]{advance}"
 
 
-def _handles(programs: Sequence[ProgramReading]) -> Iterator[_Told]:
-    """Yield what the handles of SuperDSCs tell: the places in the source, and the names on the way from there."""
+def _handles(handles: Mapping[int, DebugHandle]) -> Iterator[_Told]:
+    """Yield what the handles of operations tell: the places in the source, and the names on the way from there."""
     sources: dict[str, int] = {}
     draft = _Draft(COMPILER, "handles", "handles", [])
     told: dict[int, tuple[int, ...]] = {}
     known: dict[DebugHandle, tuple[int, ...]] = {}
-    for item in _operations(programs):
-        handle = item.superdsc.debug_handle
-        if handle is None:
-            continue
+    for number, handle in handles.items():
         if handle not in known:
             known[handle] = _told_by(handle, draft, sources, 0)
-        told[item.number] = known[handle]
+        told[number] = known[handle]
     if not draft.lines:
         return
     if sources:
@@ -220,11 +221,6 @@ def _told_by(handle: DebugHandle, draft: _Draft, sources: dict[str, int], depth:
         place = (*place, *draft.comes_from[inner])
     draft.comes_from[number] = tuple(sorted(set(place)))
     return (number,)
-
-
-def _operations(programs: Sequence[ProgramReading]) -> Iterator[OperationReading]:
-    for program in programs:
-        yield from program.operations
 
 
 def _superdscs(programs: Sequence[ProgramReading], of: _Draft | None, before: Mapping[int, tuple[int, ...]]) -> _Told:

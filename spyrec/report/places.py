@@ -61,27 +61,21 @@ def _cores(item: LxMap, program: int, calls: Sequence[tuple[int, int]], found: O
 
 def _region(region: LxRegion, calls: Sequence[tuple[int, int]], found: Operations, program: int) -> model.LxRegion:
     begin, end = calls[region.begin], calls[region.end]
+    tensor = _tensor(region, begin, found, program)
     readers = tuple(
         number
         for place in region.uses
         for number in range(calls[place][0], calls[place][1] + 1)
-        if _touches(found.ops[number].inputs, region)
+        if any(item.memory == "lx" and item.tensor == tensor for item in found.ops[number].inputs)
     )
     return model.LxRegion(
-        tensor=_tensor(region, begin, found, program),
+        tensor=tensor,
         first=region.first,
         past=region.past,
         begin=begin[0],
         end=end[1],
         writer=begin[0],
         readers=readers,
-        memory_bytes=0,
-    )
-
-
-def _touches(operands: Sequence[model.OpOperand], region: LxRegion) -> bool:
-    return any(
-        item.memory == "lx" and item.place is not None and region.first <= item.place < region.past for item in operands
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spyrec.dataclass import dataclass
+from spyrec.hardware.target import DEFAULT_PROFILE, PROFILES, TargetProfile
 from spyrec.report.model import (
     Bisected,
     ErrorMap,
@@ -20,8 +21,8 @@ from spyrec.report.model import (
     Time,
     Worst,
 )
-from spyrec.report.record import RanBisect, RanCheck, RanFinding, RanOperation, RanWorst, RunFile
-from spyrec.report.timing import ENGINES, WAITS, TimedOps, started
+from spyrec.report.record import RanBisect, RanCheck, RanCopy, RanFinding, RanOperation, RanWorst, RunFile
+from spyrec.report.timing import ENGINES, WAITS, TimedOps, started, timed_programs, totals_of
 
 OTHER_BUNDLE = "SPY0852"
 """Code of a record of another bundle than the one that it is shown with."""
@@ -61,7 +62,15 @@ def with_run(report: Report, record: RunFile) -> Report:
     if times is None:
         notes.append("the run executed other operations, or a part of these: times are those predicted")
         return replace(found, notes=tuple(dict.fromkeys(notes)))
-    return replace(found, ops=times.ops, time=times.time, notes=tuple(dict.fromkeys(notes)))
+    totals = totals_of(times.ops, found.totals.bound, record.run.stats.total.lx_peak_bytes)
+    return replace(
+        found,
+        ops=times.ops,
+        time=times.time,
+        totals=totals,
+        programs=timed_programs(found.programs, times.ops),
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
 def _firsts(names: Sequence[str]) -> dict[str, int]:
@@ -176,8 +185,9 @@ def _times(report: Report, record: RunFile, names: _Names) -> TimedOps | None:
         Step(program=number, body=_numbered(launch.schedule, program.first, ops, 0))
         for number, (launch, program) in enumerate(zip(launches, report.programs, strict=True))
     )
+    profile = PROFILES.get(record.options.profile, DEFAULT_PROFILE)
     copies = tuple(
-        TensorCopy(names.tensors[item.name], item.size, item.to_device)
+        TensorCopy(names.tensors[item.name], item.size, item.to_device, _copy_us(item, profile))
         for item in record.times.copies
         if item.name in names.tensors
     )
@@ -192,6 +202,11 @@ def _times(report: Report, record: RunFile, names: _Names) -> TimedOps | None:
         copies=copies,
     )
     return TimedOps(started(ops, steps, time.patterns), time)
+
+
+def _copy_us(item: RanCopy, profile: TargetProfile) -> float:
+    rate = profile.host_to_device_bytes_per_us if item.to_device else profile.device_to_host_bytes_per_us
+    return round(item.size / rate, 6)
 
 
 def _is_of(counters: RanOperation, op: Op) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from spyrec.hardware.plan_record import PlanFigures, PlannedOperation
 from spyrec.hardware.target import DEFAULT_PROFILE, PROFILES, Target
-from spyrec.report.build import totals_of
 from spyrec.report.compiled import NONE
 from spyrec.report.model import (
     BundleFacts,
@@ -23,7 +22,7 @@ from spyrec.report.model import (
 )
 from spyrec.report.ran import with_run
 from spyrec.report.record import RanOperation, RunFile
-from spyrec.report.timing import ENGINES, WAITS, roof_of
+from spyrec.report.timing import ENGINES, WAITS, roof_of, totals_of
 
 
 def report_of_record(record: RunFile, name: str) -> Report:

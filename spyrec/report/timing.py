@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from spyrec.compare.bundle_reading import Body, LoopReading, ProgramReading
 from spyrec.dataclass import dataclass
-from spyrec.hardware.cost import Unit, peak_flops_per_us
+from spyrec.hardware.cost import Unit, peak_flops_per_us, total_uncertainty
 from spyrec.hardware.target import Target, TargetProfile
-from spyrec.report.model import Op, Pattern, PatternGroup, Roof, Step, Time
+from spyrec.report.model import Op, Pattern, PatternGroup, ReportProgram, Roof, Step, Time, Totals
 from spyrec.report.numbers import Span, ranges_of
 from spyrec.runtime.device import LaunchStats, OperationStats
 from spyrec.runtime.timeline_records import (
@@ -196,6 +196,34 @@ def roof_of(target: Target, profile: TargetProfile) -> Roof:
 def with_kinds(ops: Sequence[Op], kinds: Mapping[int, str]) -> tuple[Op, ...]:
     """Return operations with the class that their rates depend on, where it is known."""
     return tuple(replace(op, kind=kinds.get(number, op.kind)) for number, op in enumerate(ops))
+
+
+def totals_of(ops: Sequence[Op], bound: int, lx_peak: int) -> Totals:
+    """Return the sums over operations."""
+    times = [op.us for op in ops if op.us is not None]
+    return Totals(
+        us=_round(sum(times)) if times else None,
+        uncertainty=total_uncertainty((op.us, op.uncertainty) for op in ops if op.us is not None),
+        read=sum(op.read for op in ops),
+        written=sum(op.written for op in ops),
+        core_read=sum(op.core_read for op in ops),
+        bound=bound,
+        flops=sum(op.flops for op in ops),
+        ring=sum(op.ring for op in ops),
+        executions=sum(op.executions for op in ops),
+        lx_peak=lx_peak,
+    )
+
+
+def timed_programs(programs: Sequence[ReportProgram], ops: Sequence[Op]) -> tuple[ReportProgram, ...]:
+    """Return programs with their times, where those of all their operations are known."""
+
+    def time_us(program: ReportProgram) -> float | None:
+        times = [op.us for op in ops[program.first : program.past]]
+        known = [time for time in times if time is not None]
+        return _round(sum(known)) if len(known) == len(times) else None
+
+    return tuple(replace(program, us=time_us(program)) for program in programs)
 
 
 def _round(value: float) -> float:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import spyrec
 from spyrec import Bundle, CompileOptions
 from spyrec.cli import main
-from spyrec.cli._lx_map import LoopSpan, LxMap, LxRegion, LxStep, lx_maps
 from spyrec.cli._lx_map_text import draw_text
+from spyrec.compare.lx_map import LoopSpan, LxMap, LxRegion, LxStep, lx_maps
 from spyrec.diagnostics import SpyrecError
 from tests.support.examples import examples
 from tests.support.graphs import JsonObject, graph_data, node, tensor

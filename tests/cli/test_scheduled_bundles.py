@@ -15,7 +15,7 @@ from spyrec.bundle.mlir_printer import print_program
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_writer import to_bytes
 from spyrec.cli import main
-from spyrec.cli._lx_map import lx_maps
+from spyrec.compare.lx_map import lx_maps
 from spyrec.runtime.device import ArgumentTable
 from tests.emulator.builders import program_of, superdsc_of, table_of
 from tests.emulator.test_data_dscs import FOUR, MIXED, in_hbm, lx_tensor, mixed, only_moving, steps

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -248,7 +250,7 @@ def foreign(home: Path) -> list[Seed]:
     verbs = _verbs(
         run, f"{run} --json --stats --sanitize all", f"{run} --engine reference --only sdsc_0.json", "check {in}",
         "check {in} --profile pre-flight --json", "inspect {in}", "inspect {in} sdsc_0 --core 0", "diff {in} {seed}",
-        "diff {seed} {in} --semantic --json",
+        "diff {seed} {in} --semantic --json", "report {in} --json", "report {in} --args {in}/args.json --json",
     )  # fmt: skip
     seeds: list[Seed] = []
     for name in _FOREIGN:
@@ -274,7 +276,7 @@ _ON_BUNDLES = _verbs(
     "run {in} --random 1 --no-verify --max-executions 200 --check --stats",
     "run {in} --random 1 --no-verify --max-executions 200 --engine reference --json --outputs {out}",
     "run {in} --random 1 --no-verify --max-executions 200 --sanitize all --trace {out}",
-    "run {in} --random 1 --no-verify --max-executions 200 --bisect",
+    "run {in} --random 1 --no-verify --max-executions 200 --bisect", "report {in} --json",
 )  # fmt: skip
 
 
@@ -297,6 +299,22 @@ def bundles(home: Path) -> list[Seed]:
     folders = [_compiled(home, name, found[name]) for name in ("constant", "loops", "state", "host", "attention")]
     folders.append(_compiled(home, "unrolled", found["loops"], spyrec.CompileOptions(loops="unroll", cores=2)))
     return [Seed(folder, _files(folder), _ON_BUNDLES) for folder in folders]
+
+
+def records(home: Path) -> list[Seed]:
+    """Return what a run found, and handles of operations, beside their bundle."""
+    folder = home / "record"
+    bundle = _compiled(folder, "bundle", _small_graphs()["loops"])
+    run = ["run", str(bundle), "--random", "1", "--check", "--sanitize", "init", "--record", str(folder / "run.json")]
+    handles = ["report", str(bundle), "--format", "provenance", "-o", str(folder / "handles.json")]
+    for line in (run, handles):
+        with redirect_stdout(StringIO()):
+            assert main(["-q", *line]) == 0
+    verbs = _verbs(
+        "report {in}/run.json --json", "report {in}/bundle --run {in}/run.json --json",
+        "report {in}/bundle --provenance {in}/handles.json --json",
+    )  # fmt: skip
+    return [Seed(folder, ("run.json", "handles.json"), verbs)]
 
 
 def artifacts(home: Path) -> list[Seed]:
@@ -478,6 +496,7 @@ READERS = (
     Reader("mlir", 10, programs),
     Reader("foreign", 8, foreign),
     Reader("bundle", 8, bundles),
+    Reader("record", 2, records),
     Reader("artifact", 3, artifacts),
     Reader("entries", 2, entries),
     Reader("inputs", 4, inputs),
@@ -487,4 +506,4 @@ READERS = (
     Reader("tables", 3, tables),
     Reader("cache", 1, caches),
 )
-"""In the order in which seeds are made; shares are of 108: the verbs that execute get few, as they take longest."""
+"""In the order in which seeds are made; shares are of 110: the verbs that execute get few, as they take longest."""
