@@ -61,7 +61,8 @@ def cores_of(
         return ()
     columns = argument.shape[-1] if argument.shape else 1
     places = np.array([row * columns + column for row, column in elements], np.int64)
-    indices = np.array(np.unravel_index(places, argument.shape), np.int64).reshape(len(argument.shape), -1).T
+    # NumPy has no indices of many places in an array without dims, where every place is the one element
+    indices = np.array(np.unravel_index(places, argument.shape or (1,)), np.int64).T[:, : len(argument.shape)]
     addresses = np.array([layout.byte_address(tuple(index)) for index in indices.tolist()], np.int64)
     found = np.full(len(elements), _NOBODY, np.int64)
     for operation in writers:
