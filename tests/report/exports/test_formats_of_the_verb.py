@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import click
@@ -62,3 +64,24 @@ def test_text_is_whole_in_a_pipe_and_fits_the_columns_that_are_asked_for(
     assert max(map(cells, fitted)) <= 60
     assert any("…" in line for line in fitted)
     assert "█" not in "".join(fitted)
+
+
+class Terminal(io.TextIOWrapper):
+    """A stdout that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("encoding", "draws"), [("utf-8", True), ("ascii", False)])
+def test_a_terminal_that_has_the_characters_is_drawn_on(
+    encoding: str, draws: bool, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    terminal = Terminal(written, encoding=encoding, errors="replace")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["report", str(bundle)]) == 0
+    terminal.flush()
+    # click writes UTF-8 where the stream says ASCII
+    assert ("█" in written.getvalue().decode()) == draws
