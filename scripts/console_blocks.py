@@ -24,6 +24,7 @@ FILES = (
     Path("docs/foreign_bundles.md"),
     Path("docs/coarse_tiling.md"),
     Path("docs/planning.md"),
+    Path("docs/report_exports.md"),
     Path("docs/ir_text.md"),
     *sorted(path.relative_to(ROOT) for path in ROOT.glob("examples/*/README.md")),
 )

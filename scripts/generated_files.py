@@ -1,8 +1,9 @@
 """Write the files that are generated, or check that they are fresh.
 
 ``python scripts/generated_files.py`` rewrites schemas, pages of docs/ (ops, passes, codes), stubs, the public surface,
-golden bundles, error cases, what is said of August's bundles and what the READMEs show.
-``--check`` rewrites nothing and names the texts that are stale (the last three are compared by ``make test``).
+golden bundles, error cases, what is said of August's bundles, what the READMEs show and the README's picture.
+``--check`` rewrites nothing and names the texts that are stale (consoles, bundles and cases are compared by ``make
+test``).
 """
 
 from __future__ import annotations
@@ -39,7 +40,14 @@ def _diagnostics() -> str:
     return explanations.docs_page({code: example_of(code) for code in codes()})
 
 
+def _readme() -> str:
+    from scripts.readme_picture import readme_text  # late, as above
+
+    return readme_text()
+
+
 TEXTS: dict[str, Callable[[], str]] = {
+    "README.md": _readme,
     "docs/diagnostics.md": _diagnostics,
     "docs/ops.md": docs_page,
     "docs/preflight.md": preflight.docs_page,

@@ -183,3 +183,9 @@ class RunResult:
         reports = (*(self.check or {}).values(), *(self.compare or {}).values())
         is_checked = all(report.ok for report in reports)
         return is_checked and (self.bisect is None or self.bisect.ok) and not self.sanitizer
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: outputs, verdicts, findings, and the operations that took longest."""
+        from spyrec.run_html import run_html  # late: notebooks alone ask
+
+        return run_html(self)

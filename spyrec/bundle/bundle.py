@@ -104,6 +104,12 @@ class Bundle(BundleContent):
         if self.opspecs_json is not None:
             directory.write(OPSPECS_FILE, self.opspecs_json)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: programs, arguments, and what the plan is expected to cost."""
+        from spyrec.bundle.bundle_html import bundle_html  # late: notebooks alone ask
+
+        return bundle_html(self)
+
     @classmethod
     def load(
         cls,

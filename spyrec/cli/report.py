@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from spyrec.cli._console import current_console
-from spyrec.cli._fitted import say
+from spyrec.cli._fitted import columns
 from spyrec.cli._paths import OutputPath
 
 if TYPE_CHECKING:
     from spyrec.report.build import Source
     from spyrec.report.model import Report
 
-_FORMATS = ("html", "json", "text", "perfetto", "dot", "mermaid", "model-explorer", "provenance")
+_FORMATS = (
+    "html", "json", "text", "perfetto", "dot", "mermaid", "model-explorer", "model-explorer-time",
+    "model-explorer-bytes", "model-explorer-error", "provenance",
+)  # fmt: skip
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -61,14 +65,23 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         refuse_unwritable(output, REPORT, force=force)
     with console.progress(f"reading {path.name}"):
         report = _report(path, record, against, tables, provenance)
-        text = renderer(chosen)(report)
+        text = _terminal_text(report) if chosen == "text" and output is None else renderer(chosen)(report)
     if output is not None:
         write_file(output, REPORT, text.encode(), force=force)
-    elif chosen == "text":
-        say(text.rstrip("\n"))
     else:
         click.echo(text, nl=not text.endswith("\n"))
     return 0
+
+
+def _terminal_text(report: Report) -> str:
+    """Return the text as stdout takes it: with sparklines on a terminal that has the characters, plain in a pipe."""
+    from spyrec.report.exports.text import render, text_lines
+
+    if columns() is None:
+        return render(report)
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    draws = sys.stdout.isatty() and encoding == "utf8"
+    return "\n".join(text_lines(report, columns(), draws=draws))
 
 
 def _report(

@@ -380,6 +380,13 @@ class DeviceLayout:
     def __repr__(self) -> str:
         return f"DeviceLayout({list(self.device_size)}, {list(self.stride_map)}, {self.device_dtype.name!r})"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: facts, dims, and the first and last sticks with their padding."""
+        from spyrec.layout.layout_html import layout_html  # late: notebooks alone ask
+
+        found = self._side.tensor or inferred_host(self.device_size, self.stride_map)
+        return layout_html(self, None if isinstance(found, Diagnostic) else found)
+
 
 def layout_holding(
     host: HostTensor,

@@ -15,6 +15,9 @@ FORMATS: Mapping[str, str] = {
     "dot": "spyrec.report.exports.dot:render",
     "mermaid": "spyrec.report.exports.mermaid:render",
     "model-explorer": "spyrec.report.exports.model_explorer:render",
+    "model-explorer-time": "spyrec.report.exports.model_explorer:render_time",
+    "model-explorer-bytes": "spyrec.report.exports.model_explorer:render_bytes",
+    "model-explorer-error": "spyrec.report.exports.model_explorer:render_error",
     "provenance": "spyrec.report.provenance:sidecar_text",
 }
 """By name ``module:function``; the function takes a report and returns the whole text.  Imported when asked for."""

@@ -12,7 +12,7 @@ from spyrec.files.lazy_names import lazy_names
 if TYPE_CHECKING:
     from spyrec.runtime.bundle_run import run_plan
     from spyrec.runtime.jobs.execution_plan import ExecutionPlan
-    from spyrec.runtime.jobs.explain_plan import JobLaunch, explain_launch
+    from spyrec.runtime.jobs.explain_plan import JobLaunch, LaunchPlan, explain_launch
     from spyrec.runtime.jobs.job import Job
     from spyrec.runtime.jobs.steps import DMA, DeviceCompute, DmaDirection, HostOperation, JobPlan
     from spyrec.runtime.launching import launch_kernel
@@ -49,6 +49,7 @@ __all__ = [
     "Job",
     "JobLaunch",
     "JobPlan",
+    "LaunchPlan",
     "LocationInSegment",
     "MemoryKind",
     "MemoryMode",
@@ -87,6 +88,7 @@ _HOMES = {
     "Job": "spyrec.runtime.jobs.job",
     "JobLaunch": "spyrec.runtime.jobs.explain_plan",
     "JobPlan": "spyrec.runtime.jobs.steps",
+    "LaunchPlan": "spyrec.runtime.jobs.explain_plan",
     "LocationInSegment": "spyrec.runtime.legacy",
     "MemoryKind": "spyrec.runtime.memory.statistics",
     "MemoryMode": "spyrec.runtime.memory.addresses",

@@ -82,9 +82,9 @@ def test_every_trace_is_valid_and_has_every_operation_once_with_its_arrow(seed: 
     assert sorted(event["args"]["correlation"] for event in drawn) == sorted(entry.sequence for entry in timed)
     flows = [event["id"] for event in trace["traceEvents"] if event["ph"] == "f" and event["cat"] == "ac2g"]
     assert sorted(flows) == sorted(entry.sequence for entry in timed)
-    durations = {entry.sequence: (entry.end_ns - entry.start_ns) / 1000 for entry in timed}
+    durations = {entry.sequence: entry.end_ns - entry.start_ns for entry in timed}
     for event in drawn:
-        assert event["dur"] == durations[event["args"]["correlation"]]
+        assert round(event["dur"] * 1000) == durations[event["args"]["correlation"]]
         assert event["args"]["queued"] < event["args"]["submitted"] <= event["ts"]
     calls = spans(trace, "privateuse1_runtime")
     assert sum(event["args"]["num_cbs"] for event in calls) == device.scheduler.control_blocks
@@ -407,6 +407,15 @@ def planted(**changes: object) -> dict[str, Any]:
         ({"ph": "E"}, "end without begin"),
         ({"ph": "Q"}, "unknown phase"),
         ({"tid": 5000}, "no name"),
+        ({"pid": 5000}, "no name"),
+        ({"pid": "device"}, "no whole number"),
+        ({"args": [1]}, "no object"),
+        ({"ph": "i", "s": "x"}, "scope"),
+        ({"ph": "C", "args": {"bytes": "many"}}, "counter"),
+        ({"ph": "M", "name": "thread_name", "args": {}}, "metadata"),
+        ({"ph": "M", "name": "thread_colour", "args": {"name": "red"}}, "metadata"),
+        ({"ph": "s", "cat": ""}, "no category"),
+        ({"dur": 1.001}, "not whole nanoseconds"),
     ],
 )
 def test_the_checker_rejects_planted_faults(changes: dict[str, object], problem: str) -> None:

@@ -324,6 +324,12 @@ class ExecutionPlan:
     def __repr__(self) -> str:
         return f'ExecutionPlan("{self.name}", {len(self._wired)} jobs)'
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the jobs in order, and the tensors that a launch gives."""
+        from spyrec.runtime.launch.plan_html import execution_plan_html  # late: notebooks alone ask
+
+        return execution_plan_html(self)
+
 
 def _with_those_beside(job: Job) -> dict[int, Job]:
     """Return a job and those that its launches run beside it, by identity."""

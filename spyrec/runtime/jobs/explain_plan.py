@@ -40,6 +40,24 @@ class JobLaunch:
     tiles: TilePlan | None
     counts: LaunchCounts
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: what is enqueued, and the tiles where there are any."""
+        from spyrec.runtime.launch.plan_html import job_launch_html  # late: notebooks alone ask
+
+        return job_launch_html(self)
+
+
+class LaunchPlan(tuple[JobLaunch, ...]):
+    """What a launch does, job by job: a tuple that notebooks show as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a line for each job, and the tiles of those that have any."""
+        from spyrec.runtime.launch.plan_html import launches_html  # late: notebooks alone ask
+
+        return launches_html(self)
+
 
 @takes(plan=of("ExecutionPlan"))
 def explain_launch(
@@ -48,7 +66,7 @@ def explain_launch(
     allow_tiled_launch: bool | None = None,
     *,
     values: Mapping[str, int] = NO_VALUES,
-) -> tuple[JobLaunch, ...]:
+) -> LaunchPlan:
     """Return what ``launch_kernel`` with the same arguments does, job by job; nothing is loaded, taken or enqueued.
 
     ``tensors``: the graph's inputs, then its outputs, all of one device; what is in them does not matter.
@@ -67,11 +85,11 @@ def explain_arguments(
     arguments: Sequence[LaunchArgument],
     allow_tiled_launch: bool | None = True,
     values: Mapping[str, int] = NO_VALUES,
-) -> tuple[JobLaunch, ...]:
+) -> LaunchPlan:
     """Explain a launch on memory that is described as tensors are; ``device``: ``None`` where there is none of it."""
     check_given(plan, arguments, values)
     if device is None:
-        return tuple(JobLaunch(wired.job.name, None, _counts(wired.job)) for wired in plan.wired_jobs)
+        return LaunchPlan(JobLaunch(wired.job.name, None, _counts(wired.job)) for wired in plan.wired_jobs)
     for argument in arguments:
         device.allocator.range_of(argument.allocation_index)
     held = frozenset(argument.allocation_index for argument in arguments)
@@ -83,7 +101,7 @@ def explain_arguments(
         given = tensors_of(wired, arguments, named)
         request = LaunchRequest(device, 0, 0, given, allow_tiled_launch, values=values)
         found.append(_explained(wired.job, request, held))
-    return tuple(found)
+    return LaunchPlan(found)
 
 
 def _explained(job: Job, request: LaunchRequest, held: frozenset[AllocationIndex]) -> JobLaunch:

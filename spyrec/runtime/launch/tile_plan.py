@@ -92,6 +92,12 @@ class TilePlan:
         """Yield what is run, in the order of the stream: row-major over the loops."""
         return _Walk(self).iterations()
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: counts, loops, and how each argument reaches its tiles."""
+        from spyrec.runtime.launch.plan_html import tile_plan_html  # late: notebooks alone ask
+
+        return tile_plan_html(self)
+
     @property
     def counts(self) -> LaunchCounts:
         """What the launch enqueues, counted over all iterations."""

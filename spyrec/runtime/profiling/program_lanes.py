@@ -134,7 +134,7 @@ class ProgramWriter:
         """Name the lanes of the engines."""
         for number, cores in enumerate(self.lanes.groups):
             process = self.lanes.first_group + number
-            self.events.process(process, f"{_cores_text(cores)} (simulated)")
+            self.events.process(process, f"{cores_text(cores)} (simulated)")
             for place, engine in enumerate(CoreEngine):
                 self.events.thread(Lane(process, place), engine.value)
 
@@ -227,7 +227,7 @@ def _gigabytes_per_s(size_bytes: int, duration_us: float) -> float:
     return round(size_bytes / duration_us / 1000, 3) if duration_us > 0.0 else 0.0
 
 
-def _cores_text(cores: Sequence[int]) -> str:
+def cores_text(cores: Sequence[int]) -> str:
     """Return cores as ranges: ``cores 0-7, 12``."""
     ranges: list[list[int]] = []
     for core in cores:

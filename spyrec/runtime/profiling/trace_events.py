@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,9 +22,13 @@ def write_trace(path: Path, trace: Mapping[str, object], *, force: bool = False)
 
     Errors: SPY0751, SPY0752 a file that spyrec did not write, without ``force``.
     """
+    write_file(path, TRACE, trace_text(trace).encode(), force=force)
+
+
+def trace_text(trace: Mapping[str, object]) -> str:
+    """Return a trace as the text of its file."""
     # numbers that are not finite would make it no JSON: the times are sums of finite figures
-    text = json.dumps({"format": TRACE_FORMAT, **trace}, separators=(",", ":"), allow_nan=False)
-    write_file(path, TRACE, text.encode(), force=force)
+    return json.dumps({"format": TRACE_FORMAT, **trace}, separators=(",", ":"), allow_nan=False)
 
 
 Event = dict[str, object]
@@ -61,7 +66,7 @@ class Events:
         """Add a span, after those that it encloses; it ends on the nanosecond on which one after it begins."""
         first, last = _nanoseconds(window_us[0]), _nanoseconds(window_us[1])
         event = _event("X", name, lane, first)
-        event |= {"cat": category, "dur": (last - first) / 1000, "args": dict(values)}
+        event |= {"cat": category, "dur": _microseconds(last - first), "args": dict(values)}
         # of spans that cover the same time the one added last encloses the others: it comes first
         self._timed.append(((first, first - last, -len(self._timed)), event))
 
@@ -124,8 +129,18 @@ def trace_document(events: Events, name: str, device: Mapping[str, object]) -> d
 
 
 def _event(phase: str, name: str, lane: Lane, at: int) -> Event:
-    return {"ph": phase, "name": name, "pid": lane.process, "tid": lane.thread, "ts": at / 1000}
+    return {"ph": phase, "name": name, "pid": lane.process, "tid": lane.thread, "ts": _microseconds(at)}
 
 
 def _nanoseconds(time_us: float) -> int:
     return round(time_us * 1000)
+
+
+def _microseconds(time_ns: int) -> float:
+    """Return nanoseconds as the file has them: a number of microseconds that no reader turns into another nanosecond.
+
+    Readers multiply by 1000, and some cut off what is behind the point (Perfetto did for years): 1.001 would be 1000
+    there, and a span would begin before the one that it follows has ended.  The next float is 1001 for all of them.
+    """
+    time_us = time_ns / 1000
+    return time_us if int(time_us * 1000) == time_ns else math.nextafter(time_us, math.inf)
