@@ -448,7 +448,8 @@ class OpenedBundle:
         findings, warnings = _watched(self.device)
         stats = _stats(record, checked_profile(options).name)
         compared = None if comparison is None else comparison.of_outputs(record.outputs)
-        return RunResult(record.outputs, record.dtypes, stats, report, None, findings, warnings, record.plans, compared)
+        seen = report, None, findings, warnings, record.plans, compared
+        return RunResult(record.outputs, record.dtypes, stats, *seen, record.launches, record.copies)
 
     def _bisected(self, inputs: Mapping[str, HostArray]) -> RunResult:
         from spyrec.compare.bisect import Bisection
@@ -462,7 +463,8 @@ class OpenedBundle:
         checks = self._checked(inputs, record) if options.check and found.ok else None
         compared = comparison.of_outputs(record.outputs) if comparison is not None and found.ok else None
         stats = _stats(record, checked_profile(options).name)
-        return RunResult(record.outputs, record.dtypes, stats, checks, found, compare=compared)
+        seen = checks, found, (), (), (), compared
+        return RunResult(record.outputs, record.dtypes, stats, *seen, record.launches, record.copies)
 
     def _comparison(self, inputs: Mapping[str, HostArray]) -> Comparison | None:
         """Return what the run is to be held against; errors SPY0804, SPY0762 to SPY0765 of what was given."""

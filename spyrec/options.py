@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
     from spyrec.compare.divergence import BisectReport
     from spyrec.diagnostics import Diagnostic
-    from spyrec.runtime.device import OperationStats
+    from spyrec.runtime.device import LaunchStats, OperationStats
     from spyrec.runtime.findings import Finding
     from spyrec.runtime.launch.tile_plan import TilePlan
+    from spyrec.runtime.timeline_records import HostCopy
 
 HostArray = npt.NDArray[np.generic]
 
@@ -160,6 +161,8 @@ class RunResult:
     say, and what a sanitizer watches instead of refusing.
     ``tiles``: of a run on larger inputs, how each program was launched in tiles.
     ``compare``: the verdict on each output that numbers were given for, ``None`` where none were.
+    ``launches`` and ``copies``: what each launch did when, and what was copied between host and device, in order; of a
+    run in tiles there are no launches.
     """
 
     outputs: dict[str, HostArray]
@@ -171,6 +174,8 @@ class RunResult:
     warnings: tuple[Diagnostic, ...] = ()
     tiles: tuple[TilePlan, ...] = ()
     compare: Mapping[str, CheckReport] | None = None
+    launches: tuple[LaunchStats, ...] = ()
+    copies: tuple[HostCopy, ...] = ()
 
     @property
     def is_ok(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spyrec.cli._inspect_text import Shown, constant_value, core_steps, device_address
 from spyrec.compare.bundle_reading import LoopReading, OperationReading
+from spyrec.compare.bundle_text import Shown, constant_value, core_steps, device_address
 from spyrec.compare.core_shares import core_share
 from spyrec.hardware.target import STICK_BYTES
 

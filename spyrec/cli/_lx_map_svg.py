@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from spyrec.cli._lx_map import LoopSpan, LxMap, LxRegion
+from spyrec.compare.lx_map import LoopSpan, LxMap, LxRegion
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 

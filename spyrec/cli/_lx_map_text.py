@@ -7,7 +7,7 @@ from dataclasses import asdict
 from string import ascii_uppercase
 
 from spyrec.cli._fitted import columns, table_lines
-from spyrec.cli._lx_map import LxMap, LxRegion
+from spyrec.compare.lx_map import LxMap, LxRegion
 from spyrec.hardware.target import STICK_BYTES
 
 _CELLS = 64

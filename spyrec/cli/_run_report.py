@@ -1,10 +1,10 @@
-"""The result of a run as one JSON object (``spyrec.run/1``) and as text."""
+"""The result of a run as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spyrec.cli._stats_report import stats_lines, stats_to_json
+from spyrec.cli._stats_report import stats_lines
 
 if TYPE_CHECKING:
     from spyrec.compare.check import CheckReport
@@ -13,32 +13,8 @@ if TYPE_CHECKING:
     from spyrec.runtime.launch.tile_plan import TilePlan
 
 
-def result_to_json(result: RunResult) -> dict[str, object]:
-    """Return the object that ``spyrec run --json`` prints; a number that is not finite is a string there."""
-    check, compared = result.check, result.compare
-    return {
-        "format": "spyrec.run/1",
-        "ok": result.is_ok,
-        "outputs": {
-            name: {"shape": list(array.shape), "dtype": result.dtypes[name]} for name, array in result.outputs.items()
-        },
-        "check": None if check is None else {name: report.to_json() for name, report in check.items()},
-        "compare": None if compared is None else {name: report.to_json() for name, report in compared.items()},
-        "bisect": None if result.bisect is None else result.bisect.to_json(),
-        "sanitizer": [finding.to_json() for finding in result.sanitizer],
-        "tiles": [_tiles_to_json(plan) for plan in result.tiles],
-        "stats": stats_to_json(result.stats),
-    }
-
-
-def _tiles_to_json(plan: TilePlan) -> dict[str, object]:
-    from spyrec.runtime.launch.render import plan_to_json  # late: only runs in tiles need it
-
-    return plan_to_json(plan)
-
-
 def _tiles_to_lines(plan: TilePlan) -> list[str]:
-    from spyrec.runtime.launch.render import render_plan  # late: as above
+    from spyrec.runtime.launch.render import render_plan  # late: only runs in tiles need it
 
     return render_plan(plan, 0, _program_name(plan)).splitlines()
 

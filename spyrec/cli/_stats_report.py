@@ -1,4 +1,4 @@
-"""The counters of a run as a table and as the ``stats`` object of ``spyrec.run/1``; times are marked as simulated."""
+"""The counters of a run as a table; times are marked as simulated."""
 
 from __future__ import annotations
 
@@ -16,32 +16,6 @@ _HEADS = (
     "utilisation", "flops/byte", "ridge",
 )  # fmt: skip
 _NUMBERS = range(4, len(_HEADS))
-
-
-def stats_to_json(stats: RunStats) -> dict[str, object]:
-    """Return the counters in total and per operation, under the same names."""
-    return {
-        "total": dataclasses.asdict(stats.total),
-        "ops": [_operation_to_json(operation) for operation in stats.ops],
-    }
-
-
-def _operation_to_json(operation: OperationStats) -> dict[str, object]:
-    return {
-        "file": operation.file,
-        "op": operation.op,
-        "cores": operation.cores,
-        "executions": operation.executions,
-        "hbm_read_bytes": operation.hbm_read_bytes,
-        "hbm_write_bytes": operation.hbm_write_bytes,
-        "hbm_core_read_bytes": operation.hbm_core_read_bytes,
-        "dma_h2d_bytes": operation.dma_h2d_bytes,
-        "dma_d2h_bytes": operation.dma_d2h_bytes,
-        "lx_peak_bytes": operation.lx_peak_bytes,
-        "flops": operation.flops,
-        "simulated_us": operation.simulated_us,
-        "simulated_us_uncertainty": operation.simulated_us_uncertainty,
-    }
 
 
 def stats_lines(stats: RunStats) -> list[str]:

@@ -28,7 +28,7 @@ def command(*, path: Path, operation: str | None, core: int | None, args: Path |
     OP is an operation's number, its file, its function or a tensor that it writes; all that match are shown.  Nothing
     is held against the rules of the device, so that what `check` refuses can be looked at.
     """
-    from spyrec.cli import _inspect_text as text
+    from spyrec.compare import bundle_text as text
     from spyrec.compare.bundle_reading import read_path
 
     console = current_console()
@@ -53,7 +53,7 @@ def _chosen(reading: BundleReading, name: str) -> frozenset[int]:
     """Return the numbers of the operations that a name means; errors SPY0830 where it means none."""
     from difflib import get_close_matches
 
-    from spyrec.cli._inspect_text import names_of
+    from spyrec.compare.bundle_text import names_of
     from spyrec.diagnostics import Location, refuse
 
     operations = reading.operations

@@ -170,7 +170,7 @@ def _show_lx(path: Path, picture: _Picture | None, *, as_json: bool) -> None:
     """Print the map of a bundle's scratchpads, and draw it where a picture is asked for."""
     from spyrec.bundle.bundle import Bundle
     from spyrec.cli import _lx_map_svg, _lx_map_text
-    from spyrec.cli._lx_map import lx_maps
+    from spyrec.compare.lx_map import lx_maps
 
     maps = lx_maps(Bundle.load(path))
     if picture is not None:

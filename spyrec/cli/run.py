@@ -77,6 +77,7 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--numerics", type=click.Choice(_NUMERICS), default=Numerics.DL16.value, help="16-bit storage.")
 @click.option("--engine", type=click.Choice(_ENGINES), default=Engine.FAST.value, help="Compiled, or by definition.")
 @click.option("--trace", type=OutputPath(), help="Write the simulated timeline (Perfetto JSON).")
+@click.option("--record", type=OutputPath(is_file=True), help="Write what the run found for `report --run`.")
 @click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
 @click.option(
@@ -85,7 +86,7 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--no-tiled-launch", is_flag=True, help="Refuse inputs larger than compiled for.")
 @click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
 @click.option("--strict", is_flag=True, help="Refuse unknown keys of SuperDSCs even where they hold nothing.")
-@click.option("--force", is_flag=True, help="Replace files that spyrec did not write (--outputs, --trace).")
+@click.option("--force", is_flag=True, help="Replace files that are not spyrec's (--outputs, --trace, --record).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.run/1).")
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
@@ -105,6 +106,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     numerics: str,
     engine: str,
     trace: Path | None,
+    record: Path | None,
     stats: bool,
     only: str | None,
     max_executions: int,
@@ -118,7 +120,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
 
     --compare holds outputs against your own numbers, with --bisect any values of the graph: .npz or .safetensors.
     """
-    from spyrec.files.file_kinds import OUTPUTS
+    from spyrec.files.file_kinds import OUTPUTS, RECORD
     from spyrec.files.whole_file import refuse_unwritable
     from spyrec.options import RunOptions
     from spyrec.runtime.inputs.tensor_files import write_npz
@@ -129,6 +131,8 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         raise click.UsageError("give --inputs or --random, not both")
     if outputs is not None:
         refuse_unwritable(outputs, OUTPUTS, force=force)
+    if record is not None:
+        refuse_unwritable(record, RECORD, force=force)
     _refuse_unknown_sanitizers(sanitize)
     options = RunOptions(
         numerics=numerics,
@@ -148,9 +152,12 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     )
     if entry is not None:
         bundle = _entry(bundle, entry)
-    result = _execute(_Source(bundle, args, inputs, seed, not no_verify, strict), options, console)
+    source = _Source(bundle, args, inputs, seed, not no_verify, strict)
+    loaded, result = _execute(source, options, console)
     if outputs is not None and result.outputs and (result.bisect is None or result.bisect.ok):
         write_npz(outputs, result.outputs, force=force)
+    if record is not None:
+        _write_record(record, loaded, bundle, options, result)
     _print_result(result, stats, as_json)
     return 0 if result.is_ok else 1
 
@@ -173,7 +180,7 @@ def _sizes(dims: tuple[tuple[str, int], ...]) -> dict[str, int]:
     return dict(dims)
 
 
-def _execute(source: _Source, options: RunOptions, console: Console) -> RunResult:
+def _execute(source: _Source, options: RunOptions, console: Console) -> tuple[Bundle, RunResult]:
     from spyrec.front import opened
     from spyrec.options import RunResult
 
@@ -182,13 +189,24 @@ def _execute(source: _Source, options: RunOptions, console: Console) -> RunResul
             bundle = _load(source, console, bisect=options.bisect)
             found = held.enter_context(opened(bundle, options))
             if isinstance(found, RunResult):
-                return _with_findings(found, console)
+                return bundle, _with_findings(found, console)
             inputs = _inputs(source, found)
         with console.progress("executing"):
             result = _with_findings(found.run(inputs), console)
     if result.check is not None:
         _warn_of_missing_bounds(result.check, console)
-    return result
+    return bundle, result
+
+
+def _write_record(path: Path, loaded: Bundle, directory: Path, options: RunOptions, result: RunResult) -> None:
+    """Write what a run found to a RUN.json; errors SPY0853."""
+    from spyrec.files.file_kinds import RECORD
+    from spyrec.files.whole_file import write_file
+    from spyrec.report.build import digest_of
+    from spyrec.report.record import record_of, record_text
+
+    record = record_of(loaded, digest_of(directory), options, result)
+    write_file(path, RECORD, record_text(record), force=options.force)
 
 
 def _refuse_unknown_sanitizers(text: str | None) -> None:
@@ -265,9 +283,11 @@ def _without_padding(bundle: Bundle, drawn: dict[str, HostArray]) -> dict[str, H
 
 
 def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:
-    from spyrec.cli._run_report import result_to_json, result_to_text
-
     if as_json:
+        from spyrec.report.run_json import result_to_json
+
         click.echo(json.dumps(result_to_json(result)))
     else:
+        from spyrec.cli._run_report import result_to_text
+
         say(result_to_text(result, with_stats=with_stats))

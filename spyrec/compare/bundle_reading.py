@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from spyrec.bundle.atomic_directory import MANIFEST_FILE, PROGRAM_FILE
+from spyrec.bundle.bundle_content import BundleContent
 from spyrec.bundle.bundle_reader import NO_MANIFEST, read_device_program
 from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.dynamic_sizes import largest_sizes
@@ -33,6 +34,7 @@ from spyrec.emulator.resolve import (
     POOL,
     AddressPlace,
     LoopBody,
+    ResolvedProgram,
     Schedule,
     ScheduledCall,
     ScheduledLoop,
@@ -110,12 +112,19 @@ Body = tuple[OperationReading | LoopReading, ...]
 
 @dataclass(frozen=True, slots=True)
 class ProgramReading:
-    """One step of the plan: its directory, the tensors bound to its arguments, its pool, and what it executes."""
+    """One step of the plan: its directory, the tensors bound to its arguments, its pool, and what it executes.
+
+    ``text``: the program as it was read, ``table`` what its arguments are and ``resolved`` what runs; ``None`` of one
+    SuperDSC alone.
+    """
 
     directory: str
     arguments: tuple[str, ...]
     pool_bytes: int
     body: Body
+    text: DeviceProgram | None = None
+    table: ArgumentTable | None = None
+    resolved: ResolvedProgram | None = None
 
     @property
     def operations(self) -> tuple[OperationReading, ...]:
@@ -185,14 +194,27 @@ def read_files(files: BundleFiles, manifest: Manifest | None) -> BundleReading:
         if directory not in programs:
             programs[directory] = read_device_program(files, directory, sink)
     sink.raise_if_errors()
+    known = {name: program for name, program in programs.items() if program is not None}
+    return BundleReading(files.root, manifest, _read_steps(steps, known, manifest), tuple(sink.diagnostics))
+
+
+def reading_of(bundle: BundleContent) -> BundleReading:
+    """Return the plan of a bundle that is in memory; errors as :func:`read_path` from SPY0704 on."""
+    programs = {program.directory: program for program in bundle.programs}
+    steps = _read_steps(bundle.manifest.plan, programs, bundle.manifest)
+    return BundleReading(Path(bundle.root or bundle.manifest.name), bundle.manifest, steps)
+
+
+def _read_steps(
+    steps: Sequence[PlanStep | None], programs: Mapping[str, DeviceProgram], manifest: Manifest | None
+) -> tuple[ProgramReading, ...]:
     found: list[ProgramReading] = []
     count = 0
     for number, step in enumerate(steps):
         program = programs["." if step is None else step.program]
-        assert program is not None, "errors were raised"
         found.append(_Reader(program, manifest, step, number, count).read())
         count += len(found[-1].operations)
-    return BundleReading(files.root, manifest, tuple(found), tuple(sink.diagnostics))
+    return tuple(found)
 
 
 def manifest_of(files: BundleFiles, args: Path | None) -> Manifest | None:
@@ -285,12 +307,14 @@ class _Reader:
     def read(self) -> ProgramReading:
         table = self.table()
         self.entries = {entry.arg_index: entry for entry in table.entries}
-        schedule = resolve(self.program.program, self.program.superdscs, table).schedule
+        resolved = resolve(self.program.program, self.program.superdscs, table)
+        schedule = resolved.schedule
         self.figures = self.predicted(sum(1 for _ in calls_of(schedule)))
         names = iter(_loop_names(self.program.program.body))
         body = self.body(schedule, names)
         shown = tuple(entry.name for entry in table.entries if entry.arg_index < _SEGMENTS)
-        return ProgramReading(self.program.directory, shown, 0 if self.step is None else self.step.pool_bytes, body)
+        pool_bytes = 0 if self.step is None else self.step.pool_bytes
+        return ProgramReading(self.program.directory, shown, pool_bytes, body, self.program, table, resolved)
 
     def table(self) -> ArgumentTable:
         """Return what its arguments are; without a manifest what the parameters are called, and the segments."""

@@ -83,8 +83,8 @@ def provenance_of(bundle: BundleContent) -> Provenance:
     assert bundle.graph_json is not None
     source, stored = graph_of_bundle(bundle.graph_json)
     _refuse_folded(source)
-    source = _with_contents(source, stored, bundle)
-    options = _options_of(bundle)
+    source = with_contents(source, stored, bundle)
+    options = options_of(bundle)
     nodes = device_graph(source, has_windows=options.has_windows).producers()
     kernels = compile_graph(source, options)
     found = _matched(bundle, kernels, nodes)
@@ -105,7 +105,7 @@ def _refuse_folded(source: Graph) -> None:
         raise refuse("SPY0786", f"{fact}: what depends on constants alone was computed when the graph was compiled")
 
 
-def _with_contents(source: Graph, stored: frozenset[str], bundle: BundleContent) -> Graph:
+def with_contents(source: Graph, stored: frozenset[str], bundle: BundleContent) -> Graph:
     """Return the graph with constants told apart as they were compiled: equal ones are one argument of a program.
 
     A stored constant that is no argument of its own is another one's twin where the numbers agree.
@@ -123,7 +123,7 @@ def _are_equal(bundle: BundleContent, name: str, other: str) -> bool:
     return name in known and other in known and np.array_equal(known[name], known[other], equal_nan=True)
 
 
-def _options_of(bundle: BundleContent) -> PipelineOptions:
+def options_of(bundle: BundleContent) -> PipelineOptions:
     """Return the options a bundle was planned with; the defaults where it does not name them."""
     target, known = bundle.manifest.target, bundle.manifest.planned_with
     operands = (item for program in bundle.programs for dsc in program.superdscs.values() for item in dsc.operands)
@@ -159,7 +159,7 @@ def _matched(bundle: BundleContent, kernels: KernelGraph, nodes: Mapping[str, No
             return f'program "{step.program}" has {found}, the graph makes {made}'
         program = programs[step.program]
         placed = list(_placed(program.program.body, 0))
-        scheduled = _scheduled(kernels, compiled, is_kept=any(depth for _, depth in placed))
+        scheduled = scheduled_kernels(kernels, compiled, is_kept=any(depth for _, depth in placed))
         if len({file for file, _ in placed}) != len(placed) or len(placed) != len(scheduled):
             return f'program "{step.program}" executes {len(placed)} files, the graph makes {len(scheduled)}'
         for (file, depth), (position, iteration) in zip(placed, scheduled, strict=True):
@@ -167,7 +167,7 @@ def _matched(bundle: BundleContent, kernels: KernelGraph, nodes: Mapping[str, No
             loops = len(kernel.loops) if iteration is None else 0
             if depth != loops:
                 return f'"{program.path(file)}" stands in {depth} loops, the graph makes {loops}'
-            node = _node_of(kernel, nodes)
+            node = node_of(kernel, nodes)
             dsc = program.superdscs[file]
             is_in_lx = kernel.output.buffer in compiled.lx_offsets
             if (dsc.operands[dsc.compute.outputs[0]].component is Component.LX) != is_in_lx:
@@ -185,7 +185,7 @@ def _placed(body: Sequence[Statement], depth: int) -> Iterator[tuple[str, int]]:
             yield from _placed(statement.body, depth + 1)
 
 
-def _scheduled(
+def scheduled_kernels(
     graph: KernelGraph, program: KernelProgram, *, is_kept: bool
 ) -> list[tuple[int, tuple[int, ...] | None]]:
     """Return the kernels of a program in order, by position; of unrolled loops those of every round, with the round."""
@@ -211,7 +211,7 @@ def _rounds(
         first = end
 
 
-def _node_of(kernel: Kernel, nodes: Mapping[str, Node]) -> Node | None:
+def node_of(kernel: Kernel, nodes: Mapping[str, Node]) -> Node | None:
     """Return the node that a kernel, or the whole that it is a tile of, is named after and computes."""
     name = kernel.name
     while name:

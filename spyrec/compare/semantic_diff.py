@@ -298,7 +298,7 @@ def _programs(left: BundleReading, right: BundleReading) -> Iterator[Fact]:
             yield from _bound(one, other)
         if one.pool_bytes != other.pool_bytes:
             yield Fact(Topic.ADDRESSES, "the pool", f"has {other.pool_bytes:,} bytes instead of {one.pool_bytes:,}")
-        pairs, facts = _aligned(one.operations, other.operations)
+        pairs, facts = aligned_operations(one.operations, other.operations)
         yield from facts
         partners |= {theirs.number: mine.number for mine, theirs in pairs}
         paired.append((one, other, pairs))
@@ -334,10 +334,10 @@ def _key(item: OperationReading) -> tuple[object, ...]:
     return item.superdsc.op_func_name, writes, tuple(item.superdsc.iteration.items()), len(item.call.loops), part
 
 
-def _aligned(
+def aligned_operations(
     left: Sequence[OperationReading], right: Sequence[OperationReading]
 ) -> tuple[list[tuple[OperationReading, OperationReading]], list[Fact]]:
-    """Return the operations that are the same ones, and those that one side has alone."""
+    """Return the operations that are the same ones, and facts about those that one side has alone."""
     keys = [[_key(item) for item in side] for side in (left, right)]
     pairs: list[tuple[OperationReading, OperationReading]] = []
     facts: list[Fact] = []

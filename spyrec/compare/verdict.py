@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 import numpy.typing as npt
 
 from spyrec.compare.bounds import ValueBound
+from spyrec.compare.error_cells import ErrorCells, error_cells
 from spyrec.compare.storage import HALF, Array, Floats, absolute_difference, storage_of
 from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
@@ -55,6 +58,7 @@ class CheckReport:
     its bound, ``worst`` the element that has it.
     ``bounded_elements`` of ``element_count`` have a finite bound: the others are accepted whatever they hold.
     ``failed_elements`` lie above twice their bound or are infinite or NaN where the reference is not.
+    ``cells``: all errors over their bounds, reduced to a small picture; ``None`` without elements.
     """
 
     ok: bool
@@ -65,6 +69,7 @@ class CheckReport:
     element_count: int
     bounded_elements: int
     failed_elements: int
+    cells: ErrorCells | None = field(default=None, compare=False)
 
     @property
     def has_bound(self) -> bool:
@@ -162,6 +167,7 @@ def verdict_of(want: Floats, got: Floats, error: Floats, bound: Floats, failing_
         element_count=want.size,
         bounded_elements=int(np.count_nonzero(np.isfinite(bound))),
         failed_elements=int(np.count_nonzero(ratio > failing_ratio)),
+        cells=error_cells(ratio),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics, expansion_
 from spyrec.emulator.core_chains import chained
 from spyrec.emulator.emulated_program import EmulatedProgram
 from spyrec.emulator.fuse import fuse
-from spyrec.emulator.launch import Launch, OperationCounts, Places, launch_stats, stores_of
+from spyrec.emulator.launch import Launch, Places, launch_stats, static_stats, stores_of
 from spyrec.emulator.memory import DeviceMemory, Scratchpads
 from spyrec.emulator.operations.weight_cache import WeightCache
 from spyrec.emulator.plan import Options, PlannedCall, last_core, lx_used_bytes, plan_call
@@ -300,11 +299,7 @@ class EmulatedDevice:
         values = with_sizes(loaded.program, values)
         loaded = self._at_sizes(loaded, values)
         rounds = bound_values(loops_of(loaded.schedule), loaded.value_maxima, values)
-        counts = {
-            id(item.call): OperationCounts(math.prod(len(rounds[loop.number]) for loop in item.call.loops))
-            for item in loaded.planned.values()
-        }
-        stats = launch_stats(loaded.schedule, loaded.planned.values(), counts, rounds, loaded.call_times)
+        stats = static_stats(loaded.schedule, loaded.planned.values(), rounds, loaded.call_times)
         times = [item.simulated_us for item in stats.operations]
         return None if None in times else sum(time for time in times if time is not None)
 

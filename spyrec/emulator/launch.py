@@ -6,7 +6,8 @@ that kernels alone compute run in the compiled driver, in the order of the dispa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -371,3 +372,14 @@ def launch_stats(
     order = {key: position for position, key in enumerate(times)}
     peak = max((item.lx_peak_bytes for item in operations), default=0)
     return LaunchStats(tuple(operations), peak, timed_schedule(schedule, order, times, values))
+
+
+def static_stats(
+    schedule: Schedule, calls: Collection[PlannedCall], values: TripCounts, call_times: CallTimes
+) -> LaunchStats:
+    """Return what a launch will count, as far as that does not depend on data."""
+    counts = {
+        id(item.call): OperationCounts(math.prod(len(values[loop.number]) for loop in item.call.loops))
+        for item in calls
+    }
+    return launch_stats(schedule, calls, counts, values, call_times)

@@ -25,9 +25,16 @@ PROFILE_FORMAT = "spyrec.profile/1"
 PICTURE_MARK = "<!-- spyrec.picture/1 -->"
 """The first line of a picture, an SVG."""
 
+RECORD_FORMAT = "spyrec.record/1"
+"""The first member of a record of a run, ``format``."""
+
+_REPORT_MARKS = (b"spyrec.report/1", b"spyrec.provenance/1", TRACE_FORMAT.encode())
+"""What stands in the head of whatever a report is written as, in the comments of its language."""
+
 _HEAD_BYTES = 256
 _MOST_METADATA_BYTES = 1 << 20
 _PROFILE_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(PROFILE_FORMAT.encode()) + rb'"')
+_RECORD_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(RECORD_FORMAT.encode()) + rb'"')
 _TRACE_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(TRACE_FORMAT.encode()) + rb'"')
 
 
@@ -72,7 +79,18 @@ def _is_picture(file: IO[bytes]) -> bool:
     return file.read(_HEAD_BYTES).startswith(PICTURE_MARK.encode())
 
 
+def _is_record(file: IO[bytes]) -> bool:
+    return _RECORD_HEAD.match(file.read(_HEAD_BYTES)) is not None
+
+
+def _is_report(file: IO[bytes]) -> bool:
+    head = file.read(_HEAD_BYTES)
+    return any(mark in head for mark in _REPORT_MARKS)
+
+
 OUTPUTS = FileKind("the outputs", "SPY0766", _is_outputs)
 TRACE = FileKind("the trace", "SPY0751", _is_trace)
 PROFILE = FileKind("the profile", "SPY0792", _is_profile)
 PICTURE = FileKind("the picture", "SPY0322", _is_picture)
+RECORD = FileKind("the record", "SPY0853", _is_record)
+REPORT = FileKind("the report", "SPY0853", _is_report)

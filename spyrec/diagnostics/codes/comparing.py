@@ -52,4 +52,28 @@ COMPARING: dict[str, Code] = {
         "does of it. The bundle has none of that name, or no core of that number takes part.",
         hint="leave out the name: all operations are listed with theirs",
     ),
+    # 0850-0859 reports and records
+    "SPY0850": Code(
+        "no record, report or sidecar",
+        "The file is not of the form spyrec.record/1 (run --record), spyrec.report/1 or spyrec.provenance/1: another "
+        "version, an unknown key, a wrong type or a size out of range. docs/report_data.md describes the forms.",
+        hint="write it again with this version of spyrec",
+    ),
+    "SPY0851": Code(
+        "record that contradicts itself",
+        "A number in a record or report is a position in one of its lists, and a map has as many cells as rows times "
+        "columns. Here a position leads nowhere, or the lists have other lengths.",
+        hint="write it again with run --record",
+    ),
+    "SPY0852": Code(
+        "record of another bundle",
+        "A record names the bundle that was run by its digest. It is shown with a bundle that has other files, so that "
+        "what it found may stand at the wrong operations.",
+        hint="run this bundle with --record",
+    ),
+    "SPY0853": Code(
+        "report or record cannot be written",
+        "The path of -o or --record leads to no place that a file can be written to.",
+        hint="name a file in a directory that you may write to",
+    ),
 }

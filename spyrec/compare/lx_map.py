@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from spyrec.bundle.bundle import Bundle
+from spyrec.bundle.bundle_content import BundleContent
+from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.program import Constant, For, Program, SdscExecute, Statement
 from spyrec.bundle.superdsc import Component, SuperDsc
@@ -72,23 +73,27 @@ class LxMap:
         return max((region.past for region in self.regions), default=0)
 
 
-def lx_maps(bundle: Bundle) -> list[LxMap]:
+def lx_maps(bundle: BundleContent) -> list[LxMap]:
     """Return a map per program and group of cores, for the groups that have anything in their scratchpads.
 
     Errors: SPY0711 to SPY0723 for a SuperDSC that breaks a rule of its own: it says nothing that could be drawn.
     """
+    return lx_maps_of(bundle.programs, bundle.manifest.figures)
+
+
+def lx_maps_of(programs: Sequence[DeviceProgram], figures: PlanFigures | None) -> list[LxMap]:
+    """Return the maps of programs in the order of a plan, whose names ``figures`` tell; errors as :func:`lx_maps`."""
     problems = [
         problem
-        for program in bundle.programs
+        for program in programs
         for name, superdsc in program.superdscs.items()
         for problem in check_file(program.path(name), superdsc, Target())
     ]
     if problems:
         raise SpyrecError(problems)
-    figures = bundle.manifest.figures
     usable = Target().lx_usable_bytes if figures is None else figures.lx.usable_bytes
     maps: list[LxMap] = []
-    for number, program in enumerate(bundle.programs):
+    for number, program in enumerate(programs):
         calls, loops = _calls(program.program)
         named = _named(figures, number, len(calls))
         for cores, steps in _groups(calls, program.superdscs):

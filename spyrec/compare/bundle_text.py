@@ -123,7 +123,7 @@ def _body(program: ProgramReading, body: Body, depth: int, shown: Shown) -> Iter
     for item in body:
         if isinstance(item, OperationReading):
             if shown.numbers is None or item.number in shown.numbers:
-                yield from _operation(program, item, depth, shown)
+                yield from operation_lines(program, item, depth, shown)
         elif shown.numbers is None or any(inner.number in shown.numbers for inner in _inside(item)):
             yield from _text(2 * depth, _loop(item), shown.columns)
             yield from _body(program, item.body, depth + 1, shown)
@@ -145,7 +145,8 @@ def _loop(item: LoopReading) -> str:
     return f"loop {item.name}, {counted(len(values), 'round')}{counts}"
 
 
-def _operation(program: ProgramReading, item: OperationReading, depth: int, shown: Shown) -> Iterator[str]:
+def operation_lines(program: ProgramReading, item: OperationReading, depth: int, shown: Shown) -> Iterator[str]:
+    """Yield the lines of one operation: what it is, how it is divided, its operands and their places."""
     dsc, indent, columns = item.superdsc, 2 * depth, shown.columns
     moved = item.call.data_dsc
     cores = moved.core_ids if moved is not None else dsc.core_ids

@@ -1,0 +1,1 @@
+"""Everything that is known of a bundle as one object, and what shows it: a page, exports, text."""
