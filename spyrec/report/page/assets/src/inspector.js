@@ -27,8 +27,8 @@ export class Inspector {
   head(kind, title) {
     const close = h("button", { type: "button", class: "icon-button", "aria-label": "close", data: { tip: "close" }, text: "×", on: { click: () => go({ op: null, tensor: null }) } });
     const link = h("button", {
-      type: "button", class: "icon-button", "aria-label": "copy a link to this", data: { tip: "copy a link to this" }, text: "⧉",
-      on: { click: () => navigator.clipboard?.writeText(location.href).then(() => { link.textContent = "✓"; }, () => {}) },
+      type: "button", class: "icon-button", "aria-label": "copy a link to this", data: { tip: "copy a link to this" }, text: "link",
+      on: { click: () => navigator.clipboard?.writeText(location.href).then(() => { link.textContent = "copied"; }, () => {}) },
     });
     return h("div", { class: "inspector-head" }, h("div", {}, h("p", { class: "inspector-kind", text: kind }), h("h2", { class: "inspector-title", text: title })), link, close);
   }

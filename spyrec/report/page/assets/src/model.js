@@ -16,6 +16,7 @@ export function prepare(data) {
   report.tensors.forEach((tensor, id) => {
     Object.assign(tensor, { id, shape: tensor.shape ?? [], writers: tensor.writers ?? [], readers: tensor.readers ?? [], decisions: tensor.decisions ?? [] });
     numbers(tensor, ["size", "read", "written"]);
+    if (tensor.address !== undefined) tensor.segment ??= 0;
   });
   report.loops.forEach((loop, id) => numbers(Object.assign(loop, { id }), ["us", "read", "written"]));
   report.programs.forEach((program, id) => numbers(Object.assign(program, { id }), ["us", "pool_bytes"]));

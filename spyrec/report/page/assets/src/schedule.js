@@ -5,7 +5,7 @@ export class Schedule {
     this.report = report;
     const pattern = (op) => report.time.patterns[report.ops[op].pattern];
     const build = (step, start) => {
-      if (typeof step === "number") return { op: step, start, us: pattern(step)?.us ?? 0 };
+      if (step.op !== undefined) return { op: step.op, start, us: pattern(step.op)?.us ?? 0 };
       const count = step.loop !== undefined ? Number(step.count) : 1;
       let at = 0;
       const body = (step.body ?? []).map((item) => {

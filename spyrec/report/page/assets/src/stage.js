@@ -26,7 +26,8 @@ export class Stage {
       "aria-label": `${label}. Arrow keys walk, Enter selects${zoom ? ", plus and minus zoom, 0 shows all" : ""}.`,
     }, this.canvas);
     if (height) this.surface.style.height = `${height}px`;
-    this.element = h("div", { class: "stage" }, this.surface, zoom ? this.buttons() : null, this.said);
+    this.bar = zoom ? this.buttons() : null;
+    this.element = h("div", { class: "stage" }, this.surface, this.bar, this.said);
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.surface);
     window.addEventListener("spyrec-redraw", () => this.draw());
@@ -323,6 +324,12 @@ export function cut(context, text, width) {
     else high = middle - 1;
   }
   return low ? `${text.slice(0, low)}…` : "";
+}
+
+// Places for an axis of bytes: multiples of a power of two.
+export function byteTicks(high, most) {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(1, high / Math.max(1, most))));
+  return Array.from({ length: Math.floor(high / step) + 1 }, (_, place) => place * step);
 }
 
 // Round places for an axis: at most `most` of them between two values.

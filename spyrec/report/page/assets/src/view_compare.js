@@ -39,7 +39,9 @@ class Compare {
       const change = is === was ? "the same" : was ? `${is > was ? "+" : "−"}${percent(Math.abs(is - was) / was)}` : "new";
       return [h("span", { text: name }), h("span", { class: "numeric", text: text(was) }), h("span", { class: "numeric", text: text(is) }), h("span", { class: `numeric ${tone}`, text: change })];
     });
-    return card("Side by side", `${against.path} was, ${bundle.path} is`, cardBody(h("div", { class: "versus" }, h("span", { class: "head-cell" }), h("span", { class: "numeric head-cell", text: against.path }), h("span", { class: "numeric head-cell", text: bundle.path }), h("span", { class: "numeric head-cell", text: "change" }), cells)));
+    const made = card("Side by side", `${against.path} was, ${bundle.path} is`, cardBody(h("div", { class: "versus" }, h("span", { class: "head-cell" }), h("span", { class: "numeric head-cell", text: against.path }), h("span", { class: "numeric head-cell", text: bundle.path }), h("span", { class: "numeric head-cell", text: "change" }), cells)));
+    made.classList.add("is-fixed");
+    return made;
   }
 
   make(tab) {

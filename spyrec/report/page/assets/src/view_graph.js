@@ -300,7 +300,7 @@ class GraphView {
     context.strokeStyle = isChosen ? theme.focus : near?.has(thing.id) ? theme.accent : stage.hover === thing ? theme.ink : theme.lineStrong;
     context.lineWidth = isChosen ? 3 : near?.has(thing.id) ? 2 : 1;
     context.stroke();
-    if (h_ < 15) return;
+    if (h_ < 12) return;
     const left = x + Math.max(5, 8 * scale) + 7 * scale;
     const size = Math.max(8, Math.min(13, 12 * scale));
     const room = w - (left - x) - 6;
@@ -309,7 +309,7 @@ class GraphView {
     context.font = font(size, 600);
     const record = this.report.ops[thing.id];
     const title = thing.isGroup ? this.tree.get(thing.id).title : `${record.op}`;
-    if (h_ < 26) {
+    if (h_ < 22) {
       context.fillText(cut(context, title, room), left, y + h_ / 2);
       return;
     }

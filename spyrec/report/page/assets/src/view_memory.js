@@ -5,7 +5,7 @@ import { empty, h, replace } from "./dom.js";
 import { address, bytes, count, micros, percent, plural, ratio, shape } from "./format.js";
 import { coreText, findOp, findTensor, hasCore, opTitle } from "./model.js";
 import { card, field, numberInput, select, tile } from "./parts.js";
-import { cut, font, Stage, ticks } from "./stage.js";
+import { byteTicks, cut, font, Stage, ticks } from "./stage.js";
 import { go, state } from "./state.js";
 import { Sticks } from "./sticks.js";
 import { Table } from "./table.js";
@@ -127,15 +127,15 @@ class RegionChart {
     context.font = font(11);
     context.textAlign = "right";
     context.lineWidth = 1;
-    for (const value of ticks(0, this.top / 1024, 5)) {
-      const y = stage.sy(this.top - value * 1024);
+    for (const value of byteTicks(this.top, 6)) {
+      const y = stage.sy(this.top - value);
       context.strokeStyle = theme.line;
       context.beginPath();
       context.moveTo(left, y);
       context.lineTo(stage.width - right, y);
       context.stroke();
       context.fillStyle = theme.inkFaint;
-      context.fillText(value ? bytes(value * 1024) : "0", left - 8, y);
+      context.fillText(value ? bytes(value) : "0", left - 8, y);
     }
     if (this.mark && this.mark <= this.top) {
       const y = stage.sy(this.top - this.mark);
@@ -292,9 +292,10 @@ class DeviceMemory {
           context.fillRect(own.sx(0), own.sy(row + 0.12), longest * own.view.kx, 0.76 * own.view.ky);
         });
         context.textAlign = "center";
-        for (const value of ticks(0, longest / 2 ** 20, 6)) {
+        for (const value of byteTicks(longest, 6)) {
           context.fillStyle = theme.inkFaint;
-          context.fillText(value ? `+${bytes(value * 2 ** 20)}` : "0", own.sx(value * 2 ** 20), own.height - 10);
+          context.textAlign = own.sx(value) > own.width - 60 ? "right" : "center";
+          context.fillText(value ? `+${bytes(value)}` : "0", own.sx(value), own.height - 10);
         }
         const chosen = findTensor(this.report, state().tensor);
         for (const thing of things) {

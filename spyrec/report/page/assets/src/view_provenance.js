@@ -104,6 +104,7 @@ class Pane {
       h("div", { class: "pane-head" }, h("div", { class: "pane-title" }, h("h2", { text: title }), this.note), bar ? bar.bar : h("p", { class: "faint mono", text: this.shown?.name ?? "" })),
       this.shown ? this.list.element : empty("Nothing here", this.missing(), null));
     if (this.shown) {
+      this.widen();
       this.list.element.dataset.text = this.shown.id;
       bar?.select(String(this.shown.id));
     }
@@ -119,8 +120,15 @@ class Pane {
     this.bar?.select(String(id));
     this.list.active = -1;
     this.list.element.scrollTop = 0;
+    this.widen();
     this.list.resize(this.shown.lines.length);
     this.toMarked("center");
+  }
+
+  // Rows are as wide as the longest line, so that what is marked stays marked to its end.
+  widen() {
+    const longest = this.shown.lines.reduce((most, string) => Math.max(most, this.view.report.strings[string].length), 0);
+    this.list.space.style.minWidth = `calc(${longest}ch + 80px)`;
   }
 
   redraw() {

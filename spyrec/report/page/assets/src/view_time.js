@@ -100,7 +100,7 @@ class Roofline {
     const xs = [...points.map((op) => op.flops_per_byte), ...peaks.map(([, value]) => value / roof.bytes_per_us)];
     const ys = [...points.map((op) => op.flops / op.us), ...peaks.map(([, value]) => value)];
     this.low = [Math.floor(Math.log10(Math.min(...xs)) - 0.3), Math.floor(Math.log10(Math.min(...ys)) - 0.2)];
-    this.high = [Math.log10(Math.max(...xs)) + 0.6, Math.log10(Math.max(...ys)) + 0.25];
+    this.high = [Math.log10(Math.max(...xs)) + 0.6, Math.log10(Math.max(...ys)) + 0.6];
     this.span = [this.high[0] - this.low[0], this.high[1] - this.low[1]];
     this.peaks = peaks;
   }
@@ -219,7 +219,7 @@ class Timeline {
     this.answer = h("div", { class: "answer", role: "status" });
     const colours = engines.map((name, number) => [kind(number), name]);
     this.elements = [h("section", { class: "card is-flex grow timeline-card", "aria-label": "Timeline" },
-      h("div", { class: "card-head" }, field("core", this.coreInput), field("at µs", this.atInput), h("span", { class: "grow" }), legend([...colours, ["#8a94a3", "waits"]])),
+      h("div", { class: "card-head" }, field("core", this.coreInput), field("at µs", this.atInput), h("span", { class: "grow" }), legend([...colours, ["#8a94a3", "waits"]]), this.stage.bar),
       this.answer, h("div", { class: "timeline-scroll grow" }, this.stage.element))];
   }
 
@@ -439,7 +439,8 @@ class Timeline {
     const bands = this.report.time.engines.length;
     const band = (this.row - 1) / bands;
     if (w < 3) {
-      context.fillStyle = withAlpha(kind(group.spans?.[0]?.[0] ?? 7), 0.6);
+      const longest = (group.spans ?? []).reduce((most, span) => (span[2] - span[1] > most[2] - most[1] ? span : most), [7, 0, 0]);
+      context.fillStyle = withAlpha(kind(longest[0]), 0.6);
       context.fillRect(x, y, Math.max(1, w), cores * this.row - 1);
       return;
     }
