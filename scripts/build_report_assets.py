@@ -1,9 +1,9 @@
 """Join the modules of the report's page to one script and one style sheet, and write both (``make report-assets``).
 
-What is joined stands in ``spyrec/report/page/assets``: ``src/*.js`` are plain modules of the page, ``vendor/NAME-VERSION/`` are
-libraries as their authors publish them.  No JavaScript tool is needed: a module becomes a function whose result is what it
-exports, in an order in which each comes behind those that it imports.  The first line of either file holds the hash of all
-that it was made of; ``--check`` compares that hash and writes nothing.
+What is joined stands in ``spyrec/report/page/assets``: ``src/*.js`` are plain modules of the page,
+``vendor/NAME-VERSION/`` are libraries as their authors publish them.  No JavaScript tool is needed: a module becomes a
+function whose result is what it exports, in an order in which each comes behind those that it imports.  The first line
+of either file holds the hash of all that it was made of; ``--check`` compares that hash and writes nothing.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ def source_hash(assets: Path = ASSETS) -> str:
 
 
 def script(assets: Path = ASSETS) -> str:
-    """Return the page's script; errors: ``ValueError`` for what this joining does not know, and for circles of imports."""
+    """Return the page's script; errors: ``ValueError`` for what this joining does not know and circles of imports."""
     modules = {file.name: file.read_text(encoding="utf-8") for file in sorted((assets / "src").glob("*.js"))}
     needs = {name: {match[2] for match in _IMPORT.finditer(text)} for name, text in modules.items()}
     missing = {f"{name} imports {other}" for name, others in needs.items() for other in others if other not in modules}
     if missing:
         raise ValueError(f"no such module: {', '.join(sorted(missing))}")
     try:
-        order = [name for name in TopologicalSorter({name: sorted(needs[name]) for name in sorted(needs)}).static_order()]
+        order = list(TopologicalSorter({name: sorted(needs[name]) for name in sorted(needs)}).static_order())
     except CycleError as error:
         raise ValueError(f"modules import each other: {' -> '.join(error.args[1])}") from error
     libraries = [_SOURCE_MAP.sub("", (assets / name).read_text(encoding="utf-8")).strip() for name in LIBRARIES]
     joined = "\n".join(_module(name, modules[name], name == _ENTRY) for name in order)
-    return "\n".join([f"/* sources: {source_hash(assets)} */", *libraries, f'(() => {{\n"use strict";\n{joined}}})();', ""])
+    return "\n".join(
+        [f"/* sources: {source_hash(assets)} */", *libraries, f'(() => {{\n"use strict";\n{joined}}})();', ""]
+    )
 
 
 def style(assets: Path = ASSETS) -> str:
@@ -60,7 +62,8 @@ def style(assets: Path = ASSETS) -> str:
 def _module(name: str, text: str, is_entry: bool) -> str:
     """Return a module as a function that is called at once.
 
-    ``import { a } from "./b.js"; export function c() {}``  -->  ``const c_js = (() => { const { a } = b_js; function c() {} return { c }; })();``
+    ``import { a } from "./b.js"; export function c() {}``  -->
+    ``const module_d = (() => { const { a } = module_b; function c() {} return { c }; })();``
     """
     exported = _EXPORT.findall(text)
     body = _IMPORT.sub(lambda match: f"const {{{_renamed(match[1])}}} = {_variable(match[2])};\n", text)

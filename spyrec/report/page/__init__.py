@@ -1,8 +1,8 @@
 """A report as one HTML file that needs nothing but itself: no network, no server, no other file.
 
-The file holds the report as JSON, the script that draws it and its style sheet.  A Content-Security-Policy names the hashes
-of these two and forbids everything else, so that a name from a stranger's file can become text and nothing more: the JSON
-has no character that ends its element, and the script puts every string into text nodes.
+The file holds the report as JSON, the script that draws it and its style sheet.  A Content-Security-Policy names the
+hashes of these two and forbids everything else, so that a name from a stranger's file can become text and nothing more:
+the JSON has no character that ends its element, and the script puts every string into text nodes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ def page_of(data: dict[str, object], name: str) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
     template = environment.from_string((files(__package__) / "templates" / _TEMPLATE).read_text(encoding="utf-8"))
     return template.render(
-        title=name, version=__version__, policy=policy(script, style), script=script, style=style, data=escaped_json(data)
+        title=name,
+        version=__version__,
+        policy=policy(script, style),
+        script=script,
+        style=style,
+        data=escaped_json(data),
     )
 
 

@@ -146,7 +146,7 @@ class Pane {
     if (!this.shown) return;
     const start = starts.find(([text]) => this.texts.some((item) => item.id === text));
     const marked = (text) => this.view.marks[text.id].size > 0;
-    if (start && !marked(this.shown)) this.show(start[0]);
+    if (start && this.shown.id !== start[0] && (starts.length === 1 || !marked(this.shown))) this.show(start[0]);
     else if (!marked(this.shown) && this.texts.some(marked)) this.show(this.texts.find(marked).id);
     else {
       this.list.redraw();
