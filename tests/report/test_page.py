@@ -25,14 +25,19 @@ class Elements(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
+        self.is_inside = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
         self.texts.append("")
+        self.is_inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.is_inside = False
 
     def handle_data(self, data: str) -> None:
-        if self.texts:
+        if self.is_inside:
             self.texts[-1] += data
 
     def of(self, tag: str) -> list[tuple[dict[str, str | None], str]]:

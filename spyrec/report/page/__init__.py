@@ -37,7 +37,7 @@ def page_of(data: dict[str, object], name: str) -> str:
 
     script, style = _asset("report.js"), _asset("report.css")
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    template = environment.from_string((files(__package__) / "templates" / _TEMPLATE).read_text(encoding="utf-8"))
+    template = environment.from_string((files(__name__) / "templates" / _TEMPLATE).read_text(encoding="utf-8"))
     return template.render(
         title=name,
         version=__version__,
@@ -49,7 +49,7 @@ def page_of(data: dict[str, object], name: str) -> str:
 
 
 def policy(script: str, style: str) -> str:
-    """Return a Content-Security-Policy that lets this script and this style sheet through, by hash, and nothing else."""
+    """Return a Content-Security-Policy that lets this script and this style sheet through by hash, nothing else."""
     only = {"script-src": _hash(script), "style-src": _hash(style)}
     listed = "; ".join(f"{directive} '{value}'" for directive, value in only.items())
     return f"default-src 'none'; {listed}; base-uri 'none'; form-action 'none'"
@@ -66,7 +66,7 @@ def _hash(text: str) -> str:
 
 def _asset(name: str) -> str:
     """Return a built file; what would end the element that it stands in is an error of ours."""
-    text = (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+    text = (files(__name__) / "assets" / name).read_text(encoding="utf-8")
     assert "</script" not in text.lower(), name
     assert "</style" not in text.lower(), name
     return text

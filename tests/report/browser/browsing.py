@@ -11,6 +11,7 @@ from typing import Any
 from selenium.webdriver import Chrome, ChromeOptions, Firefox, FirefoxOptions
 from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.by import By
 from selenium.webdriver.firefox.service import Service as FirefoxService
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -87,7 +88,7 @@ class Page:
                 "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
             )
         else:
-            self.driver.set_window_size(width, height + 85)
+            self.driver.set_window_size(width, height + 85)  # pyright: ignore[reportUnknownMemberType]
 
     def command(self, name: str, **parameters: object) -> Any:  # noqa: ANN401 -- the browser's own protocol
         """Send a command of the browser's protocol (Chromium)."""
@@ -128,12 +129,15 @@ class Page:
         found = self._named(selector, saying)
         assert found is not None
         self.script("arguments[0].scrollIntoView({block: 'nearest'})", found)
-        width = int(
-            self.script("return arguments[0].getBoundingClientRect().width", found)
-        )  # a line of code may reach far out of its pane: its beginning is in sight
-        ActionChains(self.driver).move_to_element_with_offset(
-            found, min(width // 2, 40) - width // 2, 0
-        ).click().perform()
+        box = self.script("return arguments[0].getBoundingClientRect()", found)
+        # a line of code may reach far out of its pane: its beginning is in sight
+        self._click(box["x"] + min(box["width"] / 2, 40), box["y"] + box["height"] / 2)
+
+    def _click(self, x: float, y: float) -> None:
+        """Click a place of the window."""
+        actions = ActionBuilder(self.driver)
+        actions.pointer_action.move_to_location(int(x), int(y)).click()  # pyright: ignore[reportUnknownMemberType]
+        actions.perform()
         self.clicks += 1
 
     def _named(self, selector: str, saying: str) -> WebElement | None:
@@ -141,11 +145,9 @@ class Page:
 
     def click_at(self, x: float, y: float, within: str = ".stage-surface") -> None:
         """Click a place of a drawing, in pixels from its upper left corner."""
-        width, height = self.extent(within)
         self.settled()
-        chain = ActionChains(self.driver)
-        chain.move_to_element_with_offset(self.find(within), int(x - width / 2), int(y - height / 2)).click().perform()
-        self.clicks += 1
+        box = self.script("return arguments[0].getBoundingClientRect()", self.find(within))
+        self._click(box["x"] + x, box["y"] + y)
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other, wherever the focus is."""

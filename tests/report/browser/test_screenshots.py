@@ -26,7 +26,7 @@ VIEWS = {
 THRESHOLD = 2.0
 """Of a distance that is 0 for the same picture and 100 for black beside white; another version of a font makes about 1."""
 
-_COLOURS = 96
+_COLOURS = 255
 _CELL = 8
 
 
@@ -56,7 +56,7 @@ def test_views_look_as_in_the_documentation(
 
 def save(shot: Image.Image, file: Path) -> None:
     file.parent.mkdir(exist_ok=True)
-    shot.quantize(_COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+    shot.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 def perceptual_distance(one: Image.Image, other: Image.Image) -> float:

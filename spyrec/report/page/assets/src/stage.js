@@ -44,7 +44,7 @@ export class Stage {
   buttons() {
     const button = (text, title, act) => h("button", { type: "button", class: "icon-button", "aria-label": title, data: { tip: title }, text, on: { click: act } });
     return h("div", { class: "stage-buttons" },
-      button("+", "zoom in", () => this.zoomBy(1.5)), button("−", "zoom out", () => this.zoomBy(1 / 1.5)), button("⤢", "show all", () => this.fit()));
+      button("+", "zoom in", () => this.zoomBy(1.5)), button("−", "zoom out", () => this.zoomBy(1 / 1.5)), button("fit", "show all", () => this.fit()));
   }
 
   resize() {

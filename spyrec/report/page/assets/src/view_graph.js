@@ -313,13 +313,18 @@ class GraphView {
       context.fillText(cut(context, title, room), left, y + h_ / 2);
       return;
     }
-    context.fillText(cut(context, title, room), left, y + h_ * 0.32);
+    context.font = font(size - 1);
+    const figure = thing.isGroup ? "" : this.short(record);
+    const taken = figure ? context.measureText(figure).width + 6 : 0;
+    const hasFigure = taken < room * 0.45;
+    context.font = font(size, 600);
+    context.fillText(cut(context, title, room - (hasFigure ? taken : 0)), left, y + h_ * 0.32);
     context.font = font(size - 1);
     context.fillStyle = theme.inkSoft;
     context.fillText(cut(context, thing.isGroup ? `${plural(this.members.get(thing.id).length, "operation")}, ${this.groupFigure(thing.id)}` : `${record.name}`, room - (thing.isGroup ? 0 : 40 * scale)), left, y + h_ * 0.7);
     if (!thing.isGroup) {
       context.textAlign = "right";
-      context.fillText(this.short(record), x + w - 6 * scale, y + h_ * 0.32);
+      if (hasFigure) context.fillText(figure, x + w - 6 * scale, y + h_ * 0.32);
       if (record.loops.length && this.by === "module") context.fillText(`↻${this.report.loops[record.loops.at(-1)].count}`, x + w - 6 * scale, y + h_ * 0.7);
       if (this.wrong.has(record.id)) {
         context.fillStyle = theme.bad;
