@@ -7,18 +7,22 @@ import shutil
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from selenium.webdriver.remote.webdriver import WebDriver
 
 from examples.granite_block.make_graph import NARROW, write
 from spyrec.cli import main
 from spyrec.report.page import page_of
-from tests.report.browser.browsing import HEIGHT, WIDTH, Page, lacking, start
 from tests.report.browser.synthetic import report_of
+
+if TYPE_CHECKING:
+    from tests.support.browsing import Page, WebDriver
+
+collect_ignore_glob = [] if find_spec("selenium") else ["test_*.py"]  # all of them import what drives browsers
 
 ROOT = Path(__file__).resolve().parents[3]
 NEWER = ROOT / "tests" / "fixtures" / "examples_2026_08"
@@ -80,6 +84,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
 
 @pytest.fixture(scope="session", params=["chromium", "firefox"])
 def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
+    from tests.support.browsing import lacking, start  # late: it needs the extra browser
+
     browser: str = request.param
     reason = lacking(browser)
     if reason is not None:
@@ -92,6 +98,8 @@ def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def page(driver: WebDriver) -> Iterator[Page]:
     """A page at its usual size; when a test is done with it, the console must have said nothing."""
+    from tests.support.browsing import HEIGHT, WIDTH, Page  # late, as above
+
     found = Page(driver)
     found.size(WIDTH, HEIGHT)
     found.complaints()

@@ -10,9 +10,9 @@ import pytest
 
 from spyrec.layout.device_layout import DeviceLayout
 from spyrec.report.page import page_of
-from tests.report.browser.browsing import Page
 from tests.report.browser.conftest import Pages
 from tests.report.browser.synthetic import report_of
+from tests.support.browsing import Page
 
 LAYOUTS = (
     DeviceLayout.default((5, 100, 150), "float16"),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.report.browser.browsing import Page
 from tests.report.browser.conftest import Pages
+from tests.support.browsing import Page
 
 
 @pytest.fixture

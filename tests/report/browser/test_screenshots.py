@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from tests.report.browser.browsing import HEIGHT, WIDTH, Page
 from tests.report.browser.conftest import ROOT, Pages
+from tests.support.browsing import HEIGHT, WIDTH, Page
 
 PICTURES = ROOT / "docs" / "report"
 UPDATE = "SPYREC_UPDATE_PICTURES"

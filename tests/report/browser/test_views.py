@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.report.browser.browsing import HEIGHT, Page
 from tests.report.browser.conftest import LONG, Pages
 from tests.report.browser.synthetic import HOSTILE, name_of
+from tests.support.browsing import HEIGHT, Page
 
 VIEWS = {
     "overview": [""],

@@ -17,13 +17,18 @@ from selenium.webdriver.firefox.service import Service as FirefoxService
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.remote.webelement import WebElement
 
-FONTS = Path(__file__).parent / "fonts"
+FONTS = Path(__file__).resolve().parent.parent / "report" / "browser" / "fonts"
 WIDTH, HEIGHT = 1280, 800
 
 _PATIENCE_S = 20.0
-_FONT_CONFIG = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir>
-<alias><family>sans-serif</family><prefer><family>DejaVu Sans</family></prefer></alias><alias><family>system-ui</family><prefer><family>DejaVu Sans</family></prefer></alias>
-<alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias></fontconfig>
+_FONT_CONFIG = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+<dir>{fonts}</dir><cachedir>{cache}</cachedir>
+<alias><family>sans-serif</family><prefer><family>DejaVu Sans</family></prefer></alias>
+<alias><family>system-ui</family><prefer><family>DejaVu Sans</family></prefer></alias>
+<alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>
+</fontconfig>
 """
 
 
@@ -35,7 +40,7 @@ def lacking(browser: str) -> str | None:
 
 
 def start(browser: str, directory: Path) -> WebDriver:
-    """Start a browser without a screen; it has the fonts of this folder and no others."""
+    """Start a browser without a screen; it has the fonts beside the tests and no others."""
     environment = {"FONTCONFIG_FILE": str(_font_config(directory))}
     if browser == "firefox":
         options = FirefoxOptions()
