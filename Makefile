@@ -13,15 +13,17 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch check bench bench-guard cases clean
+.PHONY: help demo test browser-test report-assets test-torch check bench bench-guard cases clean
 
 help:
 	@echo "make demo    classify handwritten digits on the emulated device (sets everything up first)"
 	@echo "make test    run the whole suite"
+	@echo "make browser-test  the page of spyrec report in real browsers; on Debian it installs them"
 	@echo "make test-torch  what needs PyTorch: importers, references; in an environment of its own"
 	@echo "make check   lint, format, types, layers, freshness of generated files"
 	@echo "make bench   measure, print ratios as JSON"
 	@echo "make bench-guard  measure for two minutes, and say what got worse since the committed figures"
+	@echo "make report-assets  join the modules of the report's page to one script (read the diff of the sources)"
 	@echo "make cases   rewrite the generated files: schemas, docs/ops.md, type stubs, golden bundles (read the diff)"
 	@echo "make clean   remove the environment and all caches"
 
@@ -40,7 +42,18 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python scripts/absent_extras.py
-	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet
+	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet --ignore=tests/report/browser
+	@echo "left out: tests/report/browser, the report's page in real browsers (make browser-test)"
+
+# Firefox is driven too where geckodriver is on the path: Debian has none.
+browser-test: $(STAMP)
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { echo "installing chromium and chromium-driver from Debian's packages"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >&2
+	@$(BIN)/python -m pytest --quiet tests/report/browser
+
+report-assets: $(STAMP)
+	@$(BIN)/python scripts/build_report_assets.py
 
 # In an environment of its own, so that the suite is seen to pass without torch.
 $(TORCH)/installed: pyproject.toml constraints.txt

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLED_BY_MAKE = "dev"
 FOLDERS = ("spyrec", "tests", "examples", "benchmarks", "scripts")
-MODULES = {"scikit-learn": "sklearn"}
+MODULES = {"pillow": "PIL", "scikit-learn": "sklearn"}
 """Distribution -> module, where the name does not tell."""
 
 
