@@ -4,7 +4,7 @@
 there is nothing to measure.  ``--validate``: a profile is fitted three times without a third of the shapes, and the
 table is of the thirds left out; else it is of the profile as it stands.  Printed are a table by family and
 the regret of every configuration that was measured in several divisions, orders of operands or tiles; with ``--terms``
-what each term of the profile is worth to the family that needs it most.
+what each term earns in a fit that is judged on what it did not see.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spyrec.calibration.measurements import Measurement, read_measurements
 from spyrec.diagnostics import SpyrecError
 from spyrec.files.file_kinds import PICTURE_MARK
 from spyrec.hardware.cost import OperationClass, OperationRecord, cost_of
-from spyrec.hardware.profile_file import figure_names, with_figures
+from spyrec.hardware.profile_file import figure_names
 from spyrec.hardware.target import MEASURED_2026_08, PROFILES, TargetProfile
 
 
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     print("\n".join([*_table(measurements, times), "", *_regrets(cases, options.profile)]))
     print("\n".join(_tiled_sums(measurements, profile)))
     if options.terms:
-        print("\n".join(_terms(cases, profile)))
+        print("\n".join(_terms(cases)))
     if options.svg is not None:
         options.svg.write_text(_picture(cases, times), encoding="utf-8")
     for limit, share in uncertainty(cases, times).items():
@@ -101,27 +101,27 @@ def _colour(place: int, count: int) -> str:
     return f"hsl({360 * place // max(1, count)}, 70%, 40%)"
 
 
-_FACTORS = ("streams.half_share", "matmul.depth_split", "matmul.batch_split")
+def _terms(cases: Sequence[Case]) -> list[str]:
+    """Return what each term earns: the RMS errors that are left out of the fit, with it and where a fit lacks it.
 
-
-def _terms(cases: Sequence[Case], profile: TargetProfile) -> list[str]:
-    """Return what each term is worth: the RMS error of the family that needs it most, with it and without."""
-    measurements = [case.measurement for case in cases]
-    whole = _errors(cases, measurements, profile)
+    Of the family that needs it most, and of the one that is best without.  It takes a few seconds a term.
+    """
+    whole = _errors(cases, ())
     lines: list[str] = []
     for name in figure_names():
-        if not name.startswith(("streams.", "matmul.")):
-            continue
-        neutral = 1.0 if name in _FACTORS else 0.0
-        without = _errors(cases, measurements, with_figures(profile, {name: neutral}, "none"))
-        family = max(whole, key=lambda item: without[item] - whole[item])
-        lines.append(f"{name}: RMS of {family} {100 * whole[family]:.1f} %, without it {100 * without[family]:.1f} %")
+        if name.startswith(("streams.", "matmul.")):
+            lacking = _errors(cases, (name,))
+            first, *_, last = sorted(whole, key=lambda item: whole[item] - lacking[item])
+            lines.append(
+                f"{name}: RMS of {first} {100 * whole[first]:.1f} %, without it {100 * lacking[first]:.1f} %; "
+                f"of {last} {100 * whole[last]:.1f} and {100 * lacking[last]:.1f} %"
+            )
     return lines
 
 
-def _errors(cases: Sequence[Case], measurements: Sequence[Measurement], profile: TargetProfile) -> dict[str, float]:
-    times = {case.measurement.name: case.simulated_us(profile) for case in cases}
-    return {row.family: row.rms for row in families(measurements, times)}
+def _errors(cases: Sequence[Case], without: Sequence[str]) -> dict[str, float]:
+    times = cross_validated(cases, "a fold", MEASURED_2026_08, without=without)
+    return {row.family: row.rms for row in families([case.measurement for case in cases], times)}
 
 
 def _regrets(cases: Sequence[Case], name: str) -> list[str]:

@@ -56,9 +56,10 @@ _LEAST_STICKS = 8
 def _in_order(dims: Sequence[int], shape: Sequence[int], dtype: DType) -> Sequence[int]:
     """Return folded dims in the order in which they are folded: outer ones first, or the sticks first.
 
-    Folds of sticks are measured quicker than folds down columns (2048 x 8192: 222 and 283 us at the rate of 4096 x 2048),
-    and a whole sum as quick as the former (212 us).  What they leave has a stick for every row.  It is folded on
-    from the scratchpads where rows divide evenly among the cores; else, and of short rows, it would move more bytes.
+    Folds of sticks are measured quicker than folds down columns (2048 x 8192: 222 and 283 us at the rate of
+    4096 x 2048), and a whole sum as quick as the former (212 us).  What they leave has a stick for every row.  It is
+    folded on from the scratchpads where rows divide evenly among the cores; else, and of short rows, it would move
+    more bytes.
     """
     last = len(shape) - 1
     lanes = STICK_BYTES // dtype.item_bytes
