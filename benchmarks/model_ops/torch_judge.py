@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.model_ops.arguments import Arguments, Array
-from benchmarks.model_ops.cases import Argument, Case, Slice, Tensor
-from benchmarks.model_ops.numbers import random_arrays
-from benchmarks.model_ops.oracle import ORACLES, Expected, result_index
-from benchmarks.model_ops.run import completed
-from benchmarks.model_ops.signatures import bind, public_name
+from benchmarks.model_ops.oracle import ORACLES, Expected
 from spyrec.hardware.dtypes import DType
+from spyrec.sweep.model_calls.arguments import Arguments, Array
+from spyrec.sweep.model_calls.cases import Argument, Case, Slice, Tensor
+from spyrec.sweep.model_calls.numbers import random_arrays
+from spyrec.sweep.model_calls.signatures import bind, public_name
+from spyrec.sweep.model_calls.translate import completed, result_index
 
 TOLERANCE = 1e-9
 """Relative, of the terms that a result is made of: sums of float64 in another order."""

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.model_ops.cases import Argument, Case, Tensor
-from benchmarks.model_ops.signatures import bind, public_name
+from spyrec.sweep.model_calls.cases import Argument, Case, Tensor
+from spyrec.sweep.model_calls.signatures import bind, public_name
 
 SMALLEST = 16
 """Extents up to this one stay: heads, experts, tiny shapes."""

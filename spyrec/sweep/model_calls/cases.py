@@ -7,23 +7,22 @@ An input is ``{"shape", "dtype", "stride"?, "storage_offset"?, "int_high"?}``, `
 from __future__ import annotations
 
 import ast
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import EllipsisType
 from typing import TypeAlias, cast
 
-from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import Location, refuse
+from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.files.reading import read_at_most
 from spyrec.hardware.dtypes import DType
 
 MAX_BYTES = 1 << 28
 """A list of calls is no larger than this."""
 
-
-class ListError(Exception):
-    """A file that is no list of calls: what is wrong, and where."""
+_WRONG = "SPY0843"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +90,13 @@ Calls = dict[Case, dict[str, int]]
 def read_lists(paths: Sequence[Path]) -> tuple[Calls, int]:
     """Return the distinct cases of these lists with their calls by model, and how many entries the lists have.
 
-    Errors (:class:`ListError`): a file that is not of the form above.
+    Errors: SPY0843 a file that is not of the form above.
     """
     calls: Calls = {}
     count = 0
     for path in paths:
-        for index, entry in enumerate(_entries(path)):
-            try:
-                case, models = _read_case(entry)
-            except (KeyError, TypeError, ValueError, SyntaxError) as error:
-                raise ListError(f"{path}: entry {index}: {type(error).__name__}: {error}") from error
+        for index, entry in enumerate(entries_of(path)):
+            case, models = read_case(entry, Location(str(path), f"/{index}"))
             found = calls.setdefault(case, {})
             for model, number in models.items():
                 found[model] = found.get(model, 0) + number
@@ -108,16 +104,28 @@ def read_lists(paths: Sequence[Path]) -> tuple[Calls, int]:
     return calls, count
 
 
-def _entries(path: Path) -> list[JsonValue]:
+def entries_of(path: Path) -> list[JsonValue]:
+    """Return the entries of a list as they stand there.  Errors: SPY0843, SPY01xx for what is no JSON."""
+    place = Location(str(path))
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ListError(f"{path} has more than {MAX_BYTES} bytes")
-        data = cast("JsonValue", json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise ListError(f"{path}: {error}") from error
+        content = read_at_most(path, MAX_BYTES)
+    except OSError as error:
+        raise refuse(_WRONG, f"the list cannot be read: {(error.strerror or str(error)).lower()}", place) from None
+    if content is None:
+        raise refuse(_WRONG, f"a list of calls has at most {MAX_BYTES} bytes", place)
+    data, _ = load_json(content, str(path))
     if not isinstance(data, list):
-        raise ListError(f"{path} is no list of calls")
+        raise refuse(_WRONG, "the file is no list of calls", place)
     return data
+
+
+def read_case(entry: JsonValue, place: Location) -> tuple[Case, Mapping[str, int]]:
+    """Return the call of an entry, and how often each model makes it.  Errors: SPY0843 it is not of the form above."""
+    try:
+        return _read_case(entry)
+    except (AttributeError, KeyError, TypeError, ValueError, SyntaxError, RecursionError) as error:
+        fact = f"the entry is no call of a model: {type(error).__name__}: {str(error)[:200]}"
+        raise refuse(_WRONG, fact, place) from None
 
 
 def _read_case(entry: JsonValue) -> tuple[Case, Mapping[str, int]]:
