@@ -18,7 +18,7 @@ from spyrec.sweep.model_calls.cases import Argument, Case
 from spyrec.sweep.model_calls.numbers import carried, random_arrays
 from spyrec.sweep.model_calls.scale import scaled
 from spyrec.sweep.model_calls.signatures import UnknownCall, bind, public_name
-from spyrec.sweep.model_calls.translate import completed, graph_of
+from spyrec.sweep.model_calls.translate import completed, computes_nothing, graph_of
 
 
 class Status(Enum):
@@ -55,7 +55,7 @@ def verdict_of(case: Case, most_elements: int | None) -> Verdict:
 
 
 def _verdict(name: str, bound: Mapping[str, Argument], seed: int) -> Verdict:
-    if name == "nothing" or (name == "tensor" and "data" not in bound):
+    if computes_nothing(name, bound):
         return Verdict(Status.EMPTY)
     bound = completed(name, bound)
     arrays = random_arrays(name, bound, seed)

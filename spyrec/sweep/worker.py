@@ -16,8 +16,9 @@ from typing import cast
 
 import orjson
 
+from spyrec.bundle.paths import is_inside
 from spyrec.dataclass import dataclass
-from spyrec.files.packed_files import PackedFiles
+from spyrec.files.packed_files import DamagedPackError, PackedFiles
 from spyrec.sweep.case_process import Answer, CaseProcess
 from spyrec.sweep.dask_names import DaskWorker, distributed, waited_for
 from spyrec.sweep.tasks import End, Limits
@@ -126,6 +127,16 @@ def _folder_of(worker: DaskWorker) -> Path:
     return folder
 
 
+def write_packed(packed: bytes, folder: Path) -> None:
+    """Write packed files into a folder, none of them outside.  Raises ``DamagedPackError``."""
+    for name, content in PackedFiles(packed).items():
+        path = folder / name
+        if not is_inside(name):
+            raise DamagedPackError(f"{name!r:.80} leads out of its folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
 def _place(folder: Path, digest: str, packed: bytes) -> None:
     """Unpack a group of files, unless it stands there; another thread may do the same."""
     target = folder / digest
@@ -133,8 +144,7 @@ def _place(folder: Path, digest: str, packed: bytes) -> None:
         return
     unfinished = Path(tempfile.mkdtemp(dir=folder))
     try:
-        for name, content in PackedFiles(packed).items():
-            (unfinished / Path(name).name).write_bytes(content)
+        write_packed(packed, unfinished)
         unfinished.rename(target)
     except OSError:
         if not target.is_dir():

@@ -132,7 +132,9 @@ def _read_case(entry: JsonValue) -> tuple[Case, Mapping[str, int]]:
     if not isinstance(entry, dict):
         raise TypeError("a call is an object")
     models = (
-        cast("dict[str, int]", entry["models"]) if "models" in entry else {str(entry["model"]): _int(entry["count"])}
+        cast("dict[str, int]", entry["models"])
+        if "models" in entry
+        else {str(entry.get("model", "")): _int(entry.get("count", 1))}
     )
     arguments = tuple(
         _read_input(cast("dict[str, JsonValue]", item)) for item in cast("list[JsonValue]", entry["inputs"])

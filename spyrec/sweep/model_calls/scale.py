@@ -46,6 +46,14 @@ def scaled(case: Case, most: int | None) -> Case:
     return case
 
 
+def scaled_or_same(case: Case, most: int | None) -> Case:
+    """Return the case as it will run; a call of unknown parameters stays as it is."""
+    try:
+        return scaled(case, most)
+    except LookupError:
+        return case
+
+
 def _largest(case: Case) -> tuple[int, ...]:
     """Return the largest shape of a call: that of a tensor, or what its tensors broadcast to where they do."""
     shapes = [tensor.shape for tensor in case.tensors]

@@ -77,6 +77,11 @@ class GraphText:
         }
 
 
+def computes_nothing(name: str, bound: Bound) -> bool:
+    """Whether a call makes no tensor: a usage counter, a literal without numbers."""
+    return name == "nothing" or (name == "tensor" and "data" not in bound)
+
+
 def completed(name: str, bound: Mapping[str, Argument]) -> Mapping[str, Argument]:
     """Return a call with what a list leaves out though PyTorch cannot do without it."""
     if name == "grouped_mm" and "offs" not in bound:  # one end for each matrix

@@ -1,0 +1,161 @@
+"""A sweep from its file to its results: what was found before is taken, the rest is run, each row is kept at once."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as NoBase64
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import cast
+
+from spyrec.bundle.atomic_directory import atomic_directory
+from spyrec.bundle.paths import is_inside
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import Location
+from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.files.packed_files import DamagedPackError, PackedFiles
+from spyrec.progress import count_of
+from spyrec.sweep.case_run import BUNDLE, FACTS, SECONDS
+from spyrec.sweep.cases import Case, cases_of, folder_name, this_program
+from spyrec.sweep.clusters import Cluster
+from spyrec.sweep.engine import Engine
+from spyrec.sweep.results import MODELS, Results
+from spyrec.sweep.rows import CRASHED, DIED, OUT_OF_MEMORY, QUARANTINED, ROW, TIMED_OUT, Row
+from spyrec.sweep.settings import SweepFile
+from spyrec.sweep.sources import sources_of
+from spyrec.sweep.tasks import End, Limits, Outcome
+
+_STATUSES = {
+    End.TIMED_OUT: TIMED_OUT,
+    End.OUT_OF_MEMORY: OUT_OF_MEMORY,
+    End.DIED: DIED,
+    End.FAILED: CRASHED,
+    End.QUARANTINED: QUARANTINED,
+}
+_LONGEST_MESSAGE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A sweep as it will be run: its cases in order, and which of them have no row yet."""
+
+    settings: SweepFile
+    cases: tuple[Case, ...]
+    left: tuple[Case, ...]
+
+    @property
+    def kept(self) -> int:
+        """Cases that have their rows from before."""
+        return len(self.cases) - len(self.left)
+
+
+def planned(settings: SweepFile, file: Path, results: Results) -> Plan:
+    """Return the plan of a sweep file; models that it names are imported into the results.
+
+    Errors: SPY0843 what the file names is not there; as :func:`spyrec.sweep.cases.combinations`.
+    """
+    base, place = file.parent, Location(str(file))
+    sources = sources_of(settings.graphs, base, results.folder / MODELS, place)
+    found: dict[str, Case] = {}
+    for case in cases_of(sources, settings, base, place, this_program()):
+        found.setdefault(case.key, case)
+    cases = tuple(found.values())
+    left = tuple(case for case in cases if not _is_done(case, settings, results))
+    return Plan(settings, cases, left)
+
+
+def _is_done(case: Case, settings: SweepFile, results: Results) -> bool:
+    return case.key in results.rows
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far a sweep has come: cases that are done, those of them with something wrong, what happened."""
+
+    total: int
+    done: int = 0
+    wrong: int = 0
+    notices: list[str] = field(default_factory=list[str])
+
+
+def run_sweep(
+    plan: Plan, results: Results, cluster: Cluster, notice: Callable[[str], None] = lambda _: None
+) -> Iterator[Row]:
+    """Run what is left of a plan and yield each row once it is kept.
+
+    Errors: SPY0840 to SPY0842 for the cluster, SPY0844 the results cannot be written; what was yielded is kept.
+    """
+    for case in plan.left:
+        if case.is_settled:
+            results.append(case.row)
+            yield case.row
+    left = {case.key: case for case in plan.left if not case.is_settled}
+    if not left:
+        return
+    limits = Limits(plan.settings.limits.seconds, plan.settings.limits.memory_mib << 20)
+    groups = {digest: files for case in plan.cases for digest, files in case.groups.items()}
+
+    def files_of(digest: str) -> Mapping[str, bytes]:
+        return {name: path.read_bytes() for name, path in groups[digest].items()}
+
+    program = this_program().digest
+    count = count_of("cases", len(left))
+    with Engine(cluster, limits, files=files_of, program=program, notice=notice) as engine:
+        notice(f"{len(left)} cases; Dask's dashboard: {engine.dashboard}")
+        for outcome in engine.run(case.task() for case in left.values()):
+            row = row_of(left[outcome.task.key], outcome)
+            _keep_bundle(left[outcome.task.key], outcome, results)
+            results.append(row)
+            if count is not None:
+                count.advance()
+            yield row
+    results.sync()
+
+
+def row_of(case: Case, outcome: Outcome) -> Row:
+    """Return the row of a case from how its task has ended."""
+    beside: dict[str, JsonValue] = {
+        "seconds": round(outcome.seconds, 6),
+        "worker": outcome.worker,
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if outcome.end is not End.DONE or outcome.result is None:
+        message = outcome.detail.strip()[-_LONGEST_MESSAGE:] or None
+        return _with(case.row, {"status": _STATUSES[outcome.end], "message": message, **beside})
+    facts = cast("Mapping[str, JsonValue]", outcome.result[FACTS])
+    seconds = cast("Mapping[str, float]", outcome.result.get(SECONDS, {}))
+    return _with(case.row, {**facts, **{name: round(value, 6) for name, value in seconds.items()}, **beside})
+
+
+def _with(row: Row, found: Mapping[str, JsonValue]) -> Row:
+    """Return a row with what a worker found, checked as a stranger's."""
+    return ROW.read({**ROW.write(row), **found})
+
+
+def _keep_bundle(case: Case, outcome: Outcome, results: Results) -> None:
+    """Write the bundle that came with an outcome, unless it is there; errors SPY0613, SPY0614."""
+    text = None if outcome.result is None else outcome.result.get(BUNDLE)
+    if not isinstance(text, str):
+        return
+    target = results.bundle_folder(folder_name(case.row.graph, case.row.case))
+    target.parent.mkdir(exist_ok=True)
+    try:
+        files = dict(PackedFiles(b64decode(text, validate=True)))
+    except (DamagedPackError, NoBase64):
+        return  # the row says what was found; a bundle that is damaged is none
+    if not all(map(is_inside, files)):
+        return
+    with atomic_directory(target, force=True) as directory:
+        for name, content in files.items():
+            directory.write(name, content)
+
+
+def digest_of_rows(rows: Mapping[str, Row]) -> str:
+    """Return the SHA-256 of what the rows say apart from what was measured: the same whoever ran them, and when."""
+    content = sha256()
+    for key in sorted(rows):
+        content.update(repr(rows[key].compared()).encode())
+    return content.hexdigest()
