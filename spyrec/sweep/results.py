@@ -202,15 +202,20 @@ def read_results(folder: Path) -> ResultSet:
         content = read_at_most(path, _MOST_INDEX_BYTES)
         if content is None:
             raise refuse(NO_RESULTS, f"the list of cases has more than {_MOST_INDEX_BYTES} bytes", Location(str(path)))
-        data, source = load_json(content, str(path))
-        index = _INDEX.read(data)
+        index = _index(content, path)
         known = {row.key: row for row, _ in _rows_in(folder / ROWS_FILE)}
-    except WrongForm as error:
-        problem = error.problems[0]
-        place = Location(str(path), "", source=source).child(*problem.tokens)
-        raise refuse(NO_RESULTS, problem.fact, place) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise refuse(NO_RESULTS, f"the results cannot be read: {reason}", Location(str(folder))) from None
     rows = tuple(known[key] for key in index.cases if key in known)
     return ResultSet(folder, index.name, rows, len(index.cases))
+
+
+def _index(content: bytes, path: Path) -> Index:
+    data, source = load_json(content, str(path))
+    try:
+        return _INDEX.read(data)
+    except WrongForm as error:
+        problem = error.problems[0]
+        place = Location(str(path), "", source=source).child(*problem.tokens)
+        raise refuse(NO_RESULTS, problem.fact, place) from None

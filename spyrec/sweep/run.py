@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +15,7 @@ from spyrec.bundle.paths import is_inside
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.files.json_records import WrongForm
 from spyrec.files.packed_files import DamagedPackError, PackedFiles
 from spyrec.progress import count_of
 from spyrec.sweep.case_run import BUNDLE, FACTS, SECONDS
@@ -63,22 +63,7 @@ def planned(settings: SweepFile, file: Path, results: Results) -> Plan:
     for case in cases_of(sources, settings, base, place, this_program()):
         found.setdefault(case.key, case)
     cases = tuple(found.values())
-    left = tuple(case for case in cases if not _is_done(case, settings, results))
-    return Plan(settings, cases, left)
-
-
-def _is_done(case: Case, settings: SweepFile, results: Results) -> bool:
-    return case.key in results.rows
-
-
-@dataclass(slots=True)
-class Tally:
-    """How far a sweep has come: cases that are done, those of them with something wrong, what happened."""
-
-    total: int
-    done: int = 0
-    wrong: int = 0
-    notices: list[str] = field(default_factory=list[str])
+    return Plan(settings, cases, tuple(case for case in cases if case.key not in results.rows))
 
 
 def run_sweep(
@@ -127,11 +112,15 @@ def row_of(case: Case, outcome: Outcome) -> Row:
         return _with(case.row, {"status": _STATUSES[outcome.end], "message": message, **beside})
     facts = cast("Mapping[str, JsonValue]", outcome.result[FACTS])
     seconds = cast("Mapping[str, float]", outcome.result.get(SECONDS, {}))
-    return _with(case.row, {**facts, **{name: round(value, 6) for name, value in seconds.items()}, **beside})
+    try:
+        return _with(case.row, {**facts, **{name: round(value, 6) for name, value in seconds.items()}, **beside})
+    except WrongForm as error:
+        fact = f"its worker answered what is no row: {error.problems[0].fact}"
+        return _with(case.row, {"status": CRASHED, "message": fact, **beside})
 
 
 def _with(row: Row, found: Mapping[str, JsonValue]) -> Row:
-    """Return a row with what a worker found, checked as a stranger's."""
+    """Return a row with what a worker found, checked as a stranger's; ``WrongForm`` where that is none."""
     return ROW.read({**ROW.write(row), **found})
 
 
