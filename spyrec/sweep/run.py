@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Callable, Iterator, Mapping
@@ -87,14 +88,17 @@ def run_sweep(
         return {name: path.read_bytes() for name, path in groups[digest].items()}
 
     program = this_program().digest
-    count = count_of("cases", len(left))
+    count, wrong = count_of("cases", len(left)), 0
     with Engine(cluster, limits, files=files_of, program=program, notice=notice) as engine:
         notice(f"{len(left)} cases; Dask's dashboard: {engine.dashboard}")
         for outcome in engine.run(case.task() for case in left.values()):
             row = row_of(left[outcome.task.key], outcome)
             _keep_bundle(left[outcome.task.key], outcome, results)
             results.append(row)
+            wrong += not row.is_good
             if count is not None:
+                rate = (count.done + 1) / max(time.monotonic() - count.begun_at, 1e-9)
+                count.what = f"cases, {wrong} wrong, {rate:.1f} a second"
                 count.advance()
             yield row
     results.sync()
