@@ -89,9 +89,10 @@ class _Child:
         theirs = (requests, answers, lifeline)
         named = [str(item) for item in (*theirs, memory_bytes)]
         command = [sys.executable, "-m", "spyrec.sweep.child", *named, str(folder)]
+        places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # it finds what the worker finds
         try:
             self._process = subprocess.Popen(  # noqa: S603 -- our own module
-                command, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors, pass_fds=theirs
+                command, env=places, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors, pass_fds=theirs
             )
         finally:
             for item in theirs:

@@ -107,7 +107,7 @@ class Checks:
 class CaseLimits:
     """What one case may take: seconds, and MiB of memory."""
 
-    seconds: float = field(default=60.0, metadata=optional(Form(at_least=0.1, at_most=1e6, is_finite=True)))
+    seconds: float = field(default=300.0, metadata=optional(Form(at_least=0.1, at_most=1e6, is_finite=True)))
     memory_mib: int = field(default=4096, metadata=optional(Form(at_least=256, at_most=1 << 24)))
 
 

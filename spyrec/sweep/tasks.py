@@ -64,7 +64,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one task may take: seconds, and bytes of memory beyond those that its process has when it starts."""
+    """What one task may take: seconds, and bytes of memory in its process; 0 bytes for as many as there are."""
 
-    seconds: float = 60.0
+    seconds: float = 300.0
     memory_bytes: int = 2 << 30
