@@ -142,7 +142,7 @@ def _made(case: Mapping[str, JsonValue], held: Path) -> _Made:
     if "call" in graph:
         return _made_of_call(graph)
     if "text" in graph:
-        text, folder = str(graph["text"]).encode("utf-8", "surrogateescape"), held
+        text, folder = str(graph["text"]).encode(), held
     else:
         folder = held / str(graph["group"])
         text = (folder / str(graph["file"])).read_bytes()

@@ -162,7 +162,18 @@ def _case(  # noqa: PLR0913 -- all that a row follows from
         files = golden_files(golden / folder_name(source.name, case))
         digest = _digest_of(files) if files else ""
         groups |= {digest: files} if files else {}
-    key = _hash([case, source.digest, digest, checks.max_executions, program.spyrec, program.digest, program.versions])
+    key = _hash(
+        [
+            case,
+            source.digest,
+            source.calls,
+            digest,
+            checks.max_executions,
+            program.spyrec,
+            program.digest,
+            program.versions,
+        ]
+    )
     request = {
         "graph": dict(source.payload),
         "changes": combination.changes,
@@ -178,7 +189,7 @@ def _case(  # noqa: PLR0913 -- all that a row follows from
         "keep": settings.keep.bundles,
     }
     row = Row(
-        key, case, source.name, source.kind, source.digest, options, _asked(checks), "ok", seed,
+        key, case, source.name, source.kind, source.digest, options, _asked(checks), "ok", source.calls, seed,
         spyrec=program.spyrec, program=program.digest, versions=program.versions,
     )  # fmt: skip
     return Case(_refused(row, source.refusal), orjson.dumps(request), groups)

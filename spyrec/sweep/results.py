@@ -34,6 +34,7 @@ UNWRITABLE, NO_RESULTS = "SPY0844", "SPY0845"
 INDEX_FILE, ROWS_FILE, PARQUET_FILE = "sweep.json", "rows.jsonl", "rows.parquet"
 BUNDLES, MODELS = "bundles", "models"
 
+_OWN = frozenset({INDEX_FILE, ROWS_FILE, PARQUET_FILE, BUNDLES, MODELS})
 _SYNC_SECONDS = 1.0
 _MOST_INDEX_BYTES = 1 << 30
 _LONGEST_LINE = 1 << 20
@@ -60,7 +61,7 @@ class Results:
         self._file = -1
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / INDEX_FILE).exists() and any(folder.iterdir()):
+            if not (folder / INDEX_FILE).exists() and not _OWN.issuperset(item.name for item in folder.iterdir()):
                 fact = "the directory holds other things than results of a sweep"
                 raise refuse(UNWRITABLE, fact, Location(str(folder)), hint="name a new directory")
             refuse_unwritable(folder / INDEX_FILE, RESULTS)

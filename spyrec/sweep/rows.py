@@ -32,7 +32,8 @@ class Row:
     """A case and what became of it; ``None`` is what it has not.
 
     ``key`` is the hash of all that the row follows from, ``case`` of the case alone, whatever spyrec it is tried with.
-    ``graph``: its name; ``kind``: file, model or call; ``digest``: of the graph with its weights.
+    ``graph``: its name; ``kind``: file, model or call; ``digest``: of the graph with its weights; ``calls``: how often
+    each model makes a call.
     ``options`` to ``seed``: what is tried.
     ``status``: see ``docs/sweep.md``; ``code`` and ``message``: of the first thing that is wrong.
     ``figures``: where the figures are from, the run or the plan.  ``hbm_bytes``: read and written.
@@ -48,6 +49,9 @@ class Row:
     options: Mapping[str, str] = field(metadata=json(Form(max_length=64, keys=_TEXT, each=_TEXT)))
     checks: str = field(metadata=json(_TEXT))
     status: str = field(metadata=json(Form(pattern=f"^({'|'.join(STATUSES)})$")))
+    calls: Mapping[str, int] = field(
+        default_factory=dict[str, int], metadata=omitted(Form(max_length=10_000, keys=_TEXT, each=COUNT))
+    )
     seed: int | None = field(default=None, metadata=optional(COUNT))
     code: str | None = field(default=None, metadata=optional(Form(pattern=r"^SPY\d{4}$")))
     message: str | None = field(default=None, metadata=optional(_LONG))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from glob import glob, has_magic
 from hashlib import sha256
@@ -33,7 +35,8 @@ GRAPH_FILE = "graph.json"
 class Source:
     """One graph.  ``payload``: what :mod:`spyrec.sweep.case_run` makes it from.
 
-    ``files``: of its group, by name; none where the payload is all.  ``refusal``: why there is no graph.
+    ``files``: of its group, by name; none where the payload is all.  ``calls``: of a call, how often each model makes
+    it.  ``refusal``: why there is no graph.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Source:
     digest: str
     payload: Mapping[str, JsonValue]
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    calls: Mapping[str, int] = field(default_factory=dict[str, int])
     refusal: Diagnostic | None = None
 
 
@@ -97,7 +101,8 @@ def graph_source(name: str, kind: str, path: Path) -> Source:
         content.update(b"\0" + file.encode() + b"\0" + sha256(_content(at)).digest())
     digest = content.hexdigest()[:32]
     if not beside and len(text) <= MOST_INLINE_BYTES:
-        return Source(name, kind, digest, {"text": text.decode("utf-8", "surrogateescape"), "file": path.name})
+        with suppress(UnicodeDecodeError):  # what is no text is refused where it is read
+            return Source(name, kind, digest, {"text": text.decode(), "file": path.name})
     return Source(name, kind, digest, {"group": digest, "file": path.name}, {path.name: path, **beside})
 
 
@@ -159,23 +164,20 @@ def _call_sources(name: str, path: Path, item: Graphs) -> Iterator[Source]:
     from spyrec.sweep.model_calls.scale import scaled_or_same
     from spyrec.sweep.model_calls.signatures import public_name
 
-    known: set[Case] = set()
+    forms: dict[Case, tuple[JsonValue, Counter[str]]] = {}
     for number, entry in enumerate(entries_of(path)):
-        case, _ = read_case(entry, Location(str(path), f"/{number}"))
-        function = public_name(case.op)
-        if item.only and function not in item.only:
-            continue
-        form = scaled_or_same(case, item.max_elements)
-        if form in known:
-            continue
-        known.add(form)
-        content = {"op": cast("dict[str, JsonValue]", entry)["op"], **_arguments(entry)}
-        payload: dict[str, JsonValue] = {"call": content, "max_elements": item.max_elements}
+        case, models = read_case(entry, Location(str(path), f"/{number}"))
+        if not item.only or public_name(case.op) in item.only:
+            _, calls = forms.setdefault(scaled_or_same(case, item.max_elements), (entry, Counter()))
+            calls.update(models)
+    for form, (entry, calls) in forms.items():
+        function = public_name(form.op)
+        payload: dict[str, JsonValue] = {"call": _arguments(entry), "max_elements": item.max_elements}
         digest = sha256(repr(form).encode()).hexdigest()[:32]
-        yield Source(f"{name}/{function}/{digest[:8]}", "call", digest, payload)
+        yield Source(f"{name}/{function}/{digest[:8]}", "call", digest, payload, calls=dict(sorted(calls.items())))
 
 
 def _arguments(entry: JsonValue) -> dict[str, JsonValue]:
-    """Return the arguments of an entry, without who makes the call and how often."""
+    """Return function and arguments of an entry, without who makes the call and how often."""
     members = cast("dict[str, JsonValue]", entry)
-    return {name: members[name] for name in ("inputs", "kwargs") if name in members}
+    return {name: members[name] for name in ("op", "inputs", "kwargs") if name in members}

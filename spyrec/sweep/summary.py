@@ -64,6 +64,7 @@ def text_lines(summary: Summary) -> Iterator[str]:
         yield ""
         yield counts_line(summary.changes, summary.against)
         yield from _listed([f"  {item.verdict.value}  {item.name}: {item.said}" for item in _told(summary.changes)])
+    yield from _model_lines(summary)
     yield from _front_lines(summary.results.rows)
 
 
@@ -82,6 +83,28 @@ def _reason_lines(summary: Summary) -> Iterator[str]:
         yield "what is wrong"
         lines = [f"  {count}  {status}  {reason}  first: {row.name}" for count, status, reason, row in reasons]
         yield from _listed(lines)
+
+
+def by_model(rows: Sequence[Row]) -> dict[str, Counter[str]]:
+    """Return by model how many of its distinct calls have each status, and under ``calls`` how often it makes them."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        for model, calls in row.calls.items():
+            counts = found.setdefault(model, Counter())
+            counts[row.status] += 1
+            counts["calls"] += calls
+    return dict(sorted(found.items()))
+
+
+def _model_lines(summary: Summary) -> Iterator[str]:
+    models = by_model(summary.results.rows)
+    if not models:
+        return
+    yield ""
+    yield "by model"
+    for model, counts in models.items():
+        said = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+        yield f"  {model}  {said} in {counts['calls']} calls"
 
 
 def _front_lines(rows: Sequence[Row]) -> Iterator[str]:

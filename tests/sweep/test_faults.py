@@ -12,8 +12,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -127,18 +127,22 @@ def test_files_go_to_a_worker_once_and_tasks_added_meanwhile_are_run(cluster: Sc
             found.append(outcome)
             if len(found) == 1:
                 engine.add([Task("late", LOOK, b'"one"', ("one",))])
-    results = [item.result for item in found]
+    results = [cast("Mapping[str, Any]", item.result) for item in found]
     assert len(results) == 13
-    assert all(result is not None and result["files"] == {"graph.json": 3, "weights": result["files"]["weights"]}  # type: ignore[index,call-overload]
-               for result in results)  # fmt: skip
-    inodes = {(cast("dict[str, int]", result)["worker"], cast("dict[str, int]", result)["inode"]) for result in results}
+    assert all(set(result["files"]) == {"graph.json", "weights"} for result in results)
+    assert all(result["files"]["graph.json"] == 3 for result in results)
+    inodes = {(result["worker"], result["inode"]) for result in results}
     assert len(inodes) == len({worker for worker, _ in inodes})
     assert asked == ["one"]
 
 
 def test_empty_tasks_travel_in_batches(cluster: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     learn = BatchSizes.learn
-    monkeypatch.setattr(BatchSizes, "learn", lambda self, tasks, _: learn(self, tasks, tasks * 1e-4))  # pyright: ignore
+
+    def learn_quick(sizes: BatchSizes, tasks: int, _: float) -> None:
+        learn(sizes, tasks, tasks * 1e-4)
+
+    monkeypatch.setattr(BatchSizes, "learn", learn_quick)
     with Engine(cluster, LIMITS) as engine:
         outcomes = list(engine.run(task(number) for number in range(600)))
         assert set(ends(outcomes).values()) == {End.DONE}
@@ -194,7 +198,7 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _process(module: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def _process(module: str, *arguments: str) -> Generator[subprocess.Popen[bytes]]:
     """Run a part of a cluster beside us, as a machine of its own would."""
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments, "--no-dashboard"]
@@ -208,11 +212,11 @@ def _process(module: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def _scheduler(port: int) -> Any:  # noqa: ANN401 -- a context manager
+def _scheduler(port: int) -> AbstractContextManager[subprocess.Popen[bytes]]:
     return _process("dask_scheduler", "--host", "127.0.0.1", "--port", str(port))
 
 
-def _worker(address: str, folder: Path) -> Any:  # noqa: ANN401 -- as above
+def _worker(address: str, folder: Path) -> AbstractContextManager[subprocess.Popen[bytes]]:
     return _process("dask_worker", address, "--no-nanny", "--nthreads", "1", "--local-directory", str(folder))
 
 
@@ -225,14 +229,17 @@ def test_a_scheduler_that_restarts_loses_nothing(tmp_path: Path, monkeypatch: py
     said: list[str] = []
     found: list[Outcome] = []
     cluster = Scheduler(address, patience_seconds=60.0)
-    with _scheduler(port) as first, _worker(address, tmp_path):
-        with Engine(cluster, Limits(seconds=60.0, memory_bytes=1 << 30), notice=said.append) as engine:
-            outcomes = engine.run(iter(tasks))
-            found += [next(outcomes) for _ in range(6)]
-            first.kill()
-            first.wait()
-            go.touch()
-            with _scheduler(port), _worker(address, tmp_path):
-                found += list(outcomes)
+    with (
+        _scheduler(port) as first,
+        _worker(address, tmp_path),
+        Engine(cluster, Limits(seconds=60.0, memory_bytes=1 << 30), notice=said.append) as engine,
+    ):
+        outcomes = engine.run(iter(tasks))
+        found += [next(outcomes) for _ in range(6)]
+        first.kill()
+        first.wait()
+        go.touch()
+        with _scheduler(port), _worker(address, tmp_path):
+            found += list(outcomes)
     assert Counter(ends(found).values()) == {End.DONE: 10}
     assert any("the scheduler is lost" in line for line in said)
