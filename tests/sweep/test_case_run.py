@@ -205,6 +205,7 @@ def test_calls_of_models_are_cases_of_their_own(tmp_path: Path) -> None:
         {"op": "torch.exp", "inputs": [x], "model": "b", "count": 1},
         {"op": "torch.split", "inputs": [x, {"value": 40_000}, {"value": 1}], "models": {"a": 1}},
         {"op": "torch._C._log_api_usage_once", "inputs": [{"py": "'x'"}], "models": {"a": 1}},
+        {"op": "torch.full", "inputs": [{"value": [3]}, {"value": float("-inf")}], "models": {"a": 1}},
         {"op": "torch.fly", "inputs": [x], "models": {"a": 1}},
     ]
     (tmp_path / "calls.json").write_text(json.dumps(entries))
@@ -212,12 +213,12 @@ def test_calls_of_models_are_cases_of_their_own(tmp_path: Path) -> None:
     cases = sweep(tmp_path, "[checks]\ncheck = true\nseeds = [1, 2]\n", graphs)
     found = {case.row.graph.split("/")[1]: ran(case, tmp_path)["facts"] for case in cases}
     assert {name: facts["status"] for name, facts in found.items()} == {
-        "exp": "ok", "split": "ok", "nothing": "empty", "fly": "refused",
+        "exp": "ok", "split": "ok", "nothing": "empty", "full": "ok", "fly": "refused",
     }  # fmt: skip
     assert found["exp"]["hbm_bytes"] < 100_000
     assert cases[0].row.calls == {"a": 3, "b": 1}
-    assert by_model([case.row for case in cases])["a"] == {"ok": 4, "calls": 6}
-    assert [case.row.seed for case in cases] == [None] * 4, "a call brings its own numbers"
+    assert by_model([case.row for case in cases])["a"] == {"ok": 5, "calls": 7}
+    assert [case.row.seed for case in cases] == [None] * 5, "a call brings its own numbers"
     only = sweep(tmp_path, "", graphs + '\nonly = ["split"]')
     assert [case.row.graph.split("/")[1] for case in only] == ["split"]
 

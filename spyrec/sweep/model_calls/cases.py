@@ -7,6 +7,7 @@ An input is ``{"shape", "dtype", "stride"?, "storage_offset"?, "int_high"?}``, `
 from __future__ import annotations
 
 import ast
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TypeAlias, cast
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
-from spyrec.diagnostics.json_reading import JsonValue, load_json
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.reading import read_at_most
 from spyrec.hardware.dtypes import DType
 
@@ -23,6 +24,7 @@ MAX_BYTES = 1 << 28
 """A list of calls is no larger than this."""
 
 _WRONG = "SPY0843"
+_INFINITIES = {"Infinity": "inf", "-Infinity": "-inf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def read_lists(paths: Sequence[Path]) -> tuple[Calls, int]:
 
 
 def entries_of(path: Path) -> list[JsonValue]:
-    """Return the entries of a list as they stand there.  Errors: SPY0843, SPY01xx for what is no JSON."""
+    """Return the entries of a list as they stand there, infinities as graph files have them.  Errors: SPY0843."""
     place = Location(str(path))
     try:
         content = read_at_most(path, MAX_BYTES)
@@ -113,10 +115,20 @@ def entries_of(path: Path) -> list[JsonValue]:
         raise refuse(_WRONG, f"the list cannot be read: {(error.strerror or str(error)).lower()}", place) from None
     if content is None:
         raise refuse(_WRONG, f"a list of calls has at most {MAX_BYTES} bytes", place)
-    data, _ = load_json(content, str(path))
+    try:
+        data = cast("JsonValue", json.loads(content, parse_constant=_constant))
+    except (ValueError, RecursionError) as error:
+        raise refuse(_WRONG, f"the list is no JSON: {str(error)[:200]}", place) from None
     if not isinstance(data, list):
         raise refuse(_WRONG, "the file is no list of calls", place)
     return data
+
+
+def _constant(text: str) -> str:
+    """Return an infinity, which lists have as Python writes it."""
+    if text not in _INFINITIES:
+        raise ValueError(f"{text} is no number")
+    return _INFINITIES[text]
 
 
 def read_case(entry: JsonValue, place: Location) -> tuple[Case, Mapping[str, int]]:
@@ -178,6 +190,8 @@ def _plain(value: JsonValue) -> Argument:
         return cast("Argument", value)
     if value == "None":
         return None
+    if value in _INFINITIES.values():
+        return float(value)
     if value.startswith("torch."):
         return DType(value.removeprefix("torch."))
     return _python(value) if value.startswith(("(", "[")) else value
