@@ -236,7 +236,9 @@ def _filled(number: float) -> Special:
         )
         value = bound.get("fill_value", number)
         assert isinstance(value, int | float)
-        filled: JsonValue = float(value) if dtype.is_float else bool(value) if dtype is DType.BOOL else int(value)
+        filled: JsonValue = (
+            _json(float(value)) if dtype.is_float else bool(value) if dtype is DType.BOOL else int(value)
+        )
         sizes: list[JsonValue] = [_json(extent) for extent in shape]
         return graph.add("full", [], {"size": sizes, "fill_value": filled, "dtype": dtype.value})
 
