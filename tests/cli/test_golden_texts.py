@@ -67,6 +67,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "run A --random 1 --sanitize all", "run A",
     ),
     "schema": ("schema", "schema graf"),
+    "sweep": (
+        "sweep SWEEP.toml", "sweep report results", "sweep report results --against yesterday", "sweep report A",
+    ),
     "spyrec": ("--version", "--help", "nosuch", "compile --nosuch"),
 }  # fmt: skip
 """File of a transcript -> command lines; those of a verb begin with its help."""
