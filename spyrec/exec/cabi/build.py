@@ -28,8 +28,8 @@ __attribute__((constructor)) static void find_python(void)
     if (!Py_IsInitialized()) setenv("PYTHONHOME", %s, 0);
 }
 #if PY_VERSION_HEX < 0x030C0000
-/* Until 3.12 cffi takes the capsules' version tag as its lock, and waits while it is not 0.  In a Python that has begun,
-   any look-up of a capsule's attribute has set it (importing hypothesis does); a type that changed has none. */
+/* Until 3.12 cffi takes the capsules' version tag as its lock, and waits while it is not 0.  In a Python that has
+   begun, any look-up of a capsule's attribute has set it (importing hypothesis does); a type that changed has none. */
 __attribute__((constructor)) static void free_lock_of_cffi(void)
 {
     if (!Py_IsInitialized()) return;
