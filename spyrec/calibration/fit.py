@@ -30,7 +30,7 @@ from spyrec.passes.planning.traffic import kernel_traffic
 
 Doubles = npt.NDArray[np.float64]
 
-_WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3}
+_WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3, "out:narrow": 0.3}
 """Configurations out of scope that tell terms apart, and how much they count beside those in scope."""
 
 _HOLD = 0.03
@@ -41,6 +41,7 @@ _STEPS = 40
 
 _PUBLISHED = {
     "reduction.half_bytes_per_us": CALIBRATED.memory_bytes_per_us / 2.0,
+    "reduction.half_resonance": 0.0,
     "reduction.vector_bytes_per_us": CALIBRATED.core_memory_bytes_per_us,
     "core_memory_bytes_per_us": LIMITS["core_memory_bytes_per_us"] / 2.0,
     "overlap": 0.5,
