@@ -125,10 +125,18 @@ def fitted(
 
     ``without``: terms that are left where they do nothing.
     """
+    count = sum(_weight(case.measurement) > 0.0 for case in cases)
+    if count < _LEAST_CASES:
+        raise refuse("SPY0789", f"{count} of the configurations can be used, a fit needs {_LEAST_CASES}")
+    return _fitted(cases, source, base, steps, without)
+
+
+def _fitted(
+    cases: Sequence[Case], source: str, base: TargetProfile, steps: int, without: Collection[str]
+) -> TargetProfile:
+    """Return what :func:`fitted` does of however many cases: what they do not tell stays where a fit starts it."""
     base = with_figures(base, {name: neutral_figure(name) for name in without}, source)
     used = [(case, weight) for case in cases if (weight := _weight(case.measurement)) > 0.0]
-    if len(used) < _LEAST_CASES:
-        raise refuse("SPY0789", f"{len(used)} of the configurations can be used, a fit needs {_LEAST_CASES}")
     names = [name for name in figure_names() if name not in without]
     neutral = np.array([neutral_figure(name) for name in names])
     scale = np.where(neutral > 0.0, neutral, 1.0)
@@ -179,7 +187,7 @@ def cross_validated(
     found: dict[str, float] = {}
     for fold in range(folds):
         rest = [case for case in cases if _fold_of(case.measurement, folds) != fold]
-        profile = fitted(rest, source, base, without=without)
+        profile = _fitted(rest, source, base, _STEPS, without)
         left_out = [case for case in cases if _fold_of(case.measurement, folds) == fold]
         found |= {case.measurement.name: case.simulated_us(profile) for case in left_out}
     return found
