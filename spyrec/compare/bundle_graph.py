@@ -58,7 +58,7 @@ def _refuse_other_names(graph: Graph, manifest: Manifest) -> None:
     of_manifest = (manifest.inputs, [result for result, _ in manifest.outputs])
     for key, here, there in zip(("inputs", "outputs"), of_manifest, (graph.inputs, graph.outputs), strict=True):
         if {*here} != {*there}:
-            name = sorted({*here} ^ {*there})[0]
+            name = min({*here} ^ {*there})
             has, lacks = (MANIFEST_FILE, GRAPH_FILE) if name in here else (GRAPH_FILE, MANIFEST_FILE)
             fact = f'{has} has {key[:-1]} "{name}", {lacks} has none of that name'
             raise refuse("SPY0611", fact, Location(MANIFEST_FILE).child(key), hint=_HINT)
