@@ -64,7 +64,7 @@ def compiled_again(bundle: BundleContent, counts: Sequence[int], notes: list[str
         notes.append("the bundle holds no graph, so there is nothing to be said of how it was compiled")
         return NONE, None
     try:
-        found = _compile(bundle, bundle.graph_json)
+        found = _compile(bundle)
     except SpyrecError as error:
         notes.append(f"the bundle's graph does not compile again: {error.diagnostics[0].message}")
         return OTHER, None
@@ -80,9 +80,9 @@ def compiled_again(bundle: BundleContent, counts: Sequence[int], notes: list[str
 
 
 def _compile(
-    bundle: BundleContent, text: bytes
+    bundle: BundleContent,
 ) -> tuple[Graph, tuple[tuple[PassRecord, ...], ...], tuple[KernelGraph, ...]] | None:
-    source, stored = graph_of_bundle(text)
+    source, stored = graph_of_bundle(bundle)
     source = _with_numbers(with_contents(source, stored, bundle), stored, bundle)
     records: list[PassRecord] = []
     kernels = run_stages(source, options_of(bundle), DriverOptions(observe=records.append))
