@@ -120,7 +120,7 @@ def _entry_named(store: EntryStore, key: str) -> bytes | None:
 
 def _maker(options: CompileOptions) -> str:
     """Return a hash of the compiler and of the options that a bundle follows from."""
-    return sha256(repr([_spyrec(), *_chosen(options)]).encode()).hexdigest()
+    return sha256(repr([program_digest(), *_chosen(options)]).encode()).hexdigest()
 
 
 def _unusable(folder: Path, error: OSError) -> Diagnostic:
@@ -190,7 +190,7 @@ def _stamp(file: str) -> tuple[int, ...] | None:
 
 
 @cache
-def _spyrec() -> str:
+def program_digest() -> str:
     """Return a hash of this package's sources, of the interpreter and of what else decides about plans."""
     root = Path(__file__).parent
     content = sha256(platform.python_version().encode())

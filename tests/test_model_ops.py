@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks.model_ops.cases import Case, ListError, Slice, Tensor, read_lists
 from benchmarks.model_ops.judge import complaint
-from benchmarks.model_ops.numbers import random_arrays
 from benchmarks.model_ops.oracle import Expected
 from benchmarks.model_ops.run import Status, verdict_of
-from benchmarks.model_ops.scale import scaled
-from benchmarks.model_ops.signatures import bind
+from spyrec.diagnostics import SpyrecError
 from spyrec.hardware.dtypes import DType
+from spyrec.sweep.model_calls.cases import Case, Slice, Tensor, read_lists
+from spyrec.sweep.model_calls.numbers import random_arrays
+from spyrec.sweep.model_calls.scale import scaled
+from spyrec.sweep.model_calls.signatures import bind
 
 HALF = DType.FLOAT16
 
@@ -49,7 +50,7 @@ def test_python_literals_are_read_and_nothing_is_evaluated(tmp_path: Path) -> No
     (case,) = calls
     assert case.arguments[1] == (..., Slice(None, 64, None), None, -1)
     for harm in ("__import__('os').getcwd()", "open('x')", "(1).__class__", "slice(1, 2, open)"):
-        with pytest.raises(ListError, match="entry 0"):
+        with pytest.raises(SpyrecError, match="/0"):
             read_lists([written(tmp_path / "list.json", entry("torch.getitem", X, {"py": harm}))])
 
 

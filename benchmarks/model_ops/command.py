@@ -15,12 +15,13 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.model_ops.cases import Case, ListError, read_lists
 from benchmarks.model_ops.report import Report, as_markdown, as_text
 from benchmarks.model_ops.run import Verdict, verdict_of
-from benchmarks.model_ops.scale import scaled
-from benchmarks.model_ops.signatures import public_name
 from benchmarks.model_ops.torch_judge import opinion_of
+from spyrec.diagnostics import SpyrecError
+from spyrec.sweep.model_calls.cases import Case, read_lists
+from spyrec.sweep.model_calls.scale import scaled_or_same
+from spyrec.sweep.model_calls.signatures import public_name
 
 MAX_ELEMENTS = 1 << 20
 
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         calls, entries = read_lists([Path(name) for name in options.files])
-    except ListError as error:
+    except SpyrecError as error:
         print(error, file=sys.stderr)
         return 2
     if options.only:
@@ -84,14 +85,6 @@ def verdicts_of(cases: Sequence[Case], most: int | None, jobs: int) -> Mapping[C
     distinct = list(dict.fromkeys(forms.values()))
     found = dict(zip(distinct, _run_all(distinct, most, jobs)))
     return {case: found[form] for case, form in forms.items()}
-
-
-def scaled_or_same(case: Case, most: int | None) -> Case:
-    """Return the case as it will run; a call of unknown parameters stays as it is."""
-    try:
-        return scaled(case, most)
-    except LookupError:
-        return case
 
 
 def _run_all(cases: Sequence[Case], most: int | None, jobs: int) -> Iterator[Verdict]:

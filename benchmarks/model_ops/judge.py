@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.model_ops.arguments import Array
 from benchmarks.model_ops.oracle import Expected
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.numbers import decode
+from spyrec.sweep.model_calls.arguments import Array
 
 UNITS = {DType.FLOAT16: 2.0**-9, DType.BFLOAT16: 2.0**-9 + 2.0**-8, DType.FLOAT32: 2.0**-20}
 SMALLEST = {DType.FLOAT16: 2.0**-24, DType.BFLOAT16: 2.0**-30, DType.FLOAT32: 2.0**-100}

@@ -7,7 +7,7 @@ sum of magnitudes.  ``roundings``: how many results of operations, each rounded,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from benchmarks.model_ops.arguments import Arguments, Array
-from benchmarks.model_ops.cases import Argument, Slice, Tensor
 from spyrec.hardware.dtypes import DType
+from spyrec.sweep.model_calls.arguments import Arguments, Array
+from spyrec.sweep.model_calls.cases import Argument, Slice, Tensor
+from spyrec.sweep.model_calls.translate import result_index, target_dtype
 
 Floats = npt.NDArray[np.float64]
 
@@ -314,14 +315,6 @@ def _getitem(a: Arguments) -> Array:
     return a.array()[_places(a)] if "index" in a.bound else a.array()
 
 
-def result_index(bound: Mapping[str, Argument]) -> int:
-    """Return which of several results a call takes; lists that name fewer of them mean the last."""
-    results, index = bound["input"], bound["index"]
-    assert isinstance(results, tuple)
-    assert isinstance(index, int)
-    return min(index, len(results) - 1)
-
-
 def _places(a: Arguments) -> tuple[Any, ...]:
     index = a.bound["index"]
     if isinstance(index, Tensor):
@@ -457,14 +450,6 @@ def _converted(target: Callable[[Arguments], DType]) -> Oracle:
 
 def _literal(a: Arguments) -> list[Expected]:
     return _one(np.asarray(a.wholes("data"), np.int64))
-
-
-def target_dtype(bound: Mapping[str, Argument]) -> DType:
-    """Return the dtype that ``to`` converts to: one among its arguments, or that of the tensor (a device is asked)."""
-    found = next((value for value in bound.values() if isinstance(value, DType)), None)
-    given = bound["input"]
-    assert isinstance(given, Tensor)
-    return found or given.dtype
 
 
 ORACLES: dict[str, Oracle] = {

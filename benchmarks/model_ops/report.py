@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.model_ops.cases import Calls, Case
 from benchmarks.model_ops.run import Status, Verdict
-from benchmarks.model_ops.signatures import public_name
+from spyrec.sweep.model_calls.cases import Calls, Case
+from spyrec.sweep.model_calls.signatures import public_name
 
 Row = dict[str, str | int | float]
 

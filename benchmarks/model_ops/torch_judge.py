@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.model_ops.arguments import Arguments, Array
-from benchmarks.model_ops.cases import Argument, Case, Slice, Tensor
-from benchmarks.model_ops.numbers import random_arrays
-from benchmarks.model_ops.oracle import ORACLES, Expected, result_index
-from benchmarks.model_ops.run import completed
-from benchmarks.model_ops.signatures import bind, public_name
+from benchmarks.model_ops.oracle import ORACLES, Expected
 from spyrec.hardware.dtypes import DType
+from spyrec.sweep.model_calls.arguments import Arguments, Array
+from spyrec.sweep.model_calls.cases import Argument, Case, Slice, Tensor
+from spyrec.sweep.model_calls.numbers import random_arrays
+from spyrec.sweep.model_calls.signatures import bind, public_name
+from spyrec.sweep.model_calls.translate import completed, computes_nothing, result_index
 
 TOLERANCE = 1e-9
 """Relative, of the terms that a result is made of: sums of float64 in another order."""
@@ -28,7 +28,7 @@ TOLERANCE = 1e-9
 _OF_GRADIENTS = ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
 """Arguments of embedding that say nothing of its result; a row of the whole vocabulary is none of a smaller one."""
 
-_UNSAID = ("empty_like", "nothing")
+_UNSAID = ("empty_like",)
 """Functions whose numbers nobody promises."""
 
 
@@ -43,7 +43,7 @@ def opinion_of(case: Case) -> Opinion:
     """Return whether the oracle's results of a call are PyTorch's.  Errors: ModuleNotFoundError without torch."""
     name = public_name(case.op)
     bound = bind(case)
-    if name in _UNSAID or (name == "tensor" and "data" not in bound):
+    if name in _UNSAID or computes_nothing(name, bound):
         return Opinion(None)
     function = _function(import_module("torch"), case.op)
     if function is None:

@@ -22,19 +22,26 @@ TRACE_FORMAT = "spyrec.trace/1"
 PROFILE_FORMAT = "spyrec.profile/1"
 """The first member of a timing profile, ``format``."""
 
+SWEEP_FORMAT = "spyrec.sweep/1"
+"""What ``format`` says in a sweep file."""
+
+RESULTS_FORMAT = "spyrec.results/1"
+"""The first member of ``sweep.json`` among the results of a sweep, ``format``."""
+
 PICTURE_MARK = "<!-- spyrec.picture/1 -->"
 """The first line of a picture, an SVG."""
 
 RECORD_FORMAT = "spyrec.record/1"
 """The first member of a record of a run, ``format``."""
 
-_REPORT_MARKS = (b"spyrec.report/1", b"spyrec.provenance/1", TRACE_FORMAT.encode())
+_REPORT_MARKS = (b"spyrec.report/1", b"spyrec.sweep-report/1", b"spyrec.provenance/1", TRACE_FORMAT.encode())
 """What stands in the head of whatever a report is written as, in the comments of its language."""
 
 _HEAD_BYTES = 256
 _MOST_METADATA_BYTES = 1 << 20
 _PROFILE_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(PROFILE_FORMAT.encode()) + rb'"')
 _RECORD_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(RECORD_FORMAT.encode()) + rb'"')
+_RESULTS_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(RESULTS_FORMAT.encode()) + rb'"')
 _TRACE_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(TRACE_FORMAT.encode()) + rb'"')
 
 
@@ -75,6 +82,15 @@ def _is_profile(file: IO[bytes]) -> bool:
     return _PROFILE_HEAD.match(file.read(_HEAD_BYTES)) is not None
 
 
+def _is_results(file: IO[bytes]) -> bool:
+    return _RESULTS_HEAD.match(file.read(_HEAD_BYTES)) is not None
+
+
+def _is_parquet(file: IO[bytes]) -> bool:
+    """Whether it is a Parquet file: one among results is ours."""
+    return file.read(4) == b"PAR1"
+
+
 def _is_picture(file: IO[bytes]) -> bool:
     return file.read(_HEAD_BYTES).startswith(PICTURE_MARK.encode())
 
@@ -93,4 +109,6 @@ TRACE = FileKind("the trace", "SPY0751", _is_trace)
 PROFILE = FileKind("the profile", "SPY0792", _is_profile)
 PICTURE = FileKind("the picture", "SPY0322", _is_picture)
 RECORD = FileKind("the record", "SPY0853", _is_record)
+RESULTS = FileKind("the results", "SPY0844", _is_results)
+PARQUET = FileKind("the Parquet file", "SPY0844", _is_parquet)
 REPORT = FileKind("the report", "SPY0853", _is_report)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.model_ops.cases import Argument, Case, Slice, Tensor
 from benchmarks.model_ops.run import Status, verdict_of
 from spyrec.hardware.dtypes import DType
+from spyrec.sweep.model_calls.cases import Argument, Case, Slice, Tensor
 
 FLOAT16, BFLOAT16, FLOAT32, INT64, BOOL = DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.INT64, DType.BOOL
 ALL = Slice(None, None, None)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks.model_ops.cases import Case
 from benchmarks.model_ops.run import Status
-from benchmarks.model_ops.signatures import bind
+from spyrec.sweep.model_calls.cases import Case
+from spyrec.sweep.model_calls.signatures import bind
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "model_calls.md"
 STATUSES = [status.value for status in Status]

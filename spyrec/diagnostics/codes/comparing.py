@@ -52,6 +52,43 @@ COMPARING: dict[str, Code] = {
         "does of it. The bundle has none of that name, or no core of that number takes part.",
         hint="leave out the name: all operations are listed with theirs",
     ),
+    # 0840-0849 sweeps
+    "SPY0840": Code(
+        "Dask not installed",
+        "sweep spreads its cases with dask.distributed, and writes Parquet with pyarrow: the extra sweep.",
+        hint="pip install 'spyrec[sweep]'",
+    ),
+    "SPY0841": Code(
+        "no scheduler or no workers",
+        "A sweep runs on the workers of a Dask cluster. The scheduler at the address does not answer, or no worker has "
+        "come to it in five minutes. What has been found until then is kept: the same command goes on.",
+        hint="start them: dask scheduler, and dask worker ADDRESS on each machine",
+    ),
+    "SPY0842": Code(
+        "workers that cannot run the cases",
+        "A worker runs a case with its own spyrec: it needs the one that plans the sweep, with the same sources "
+        "and the same Python. It has another one, or does not begin what it is given. What was found until then is "
+        "kept.",
+        hint="install spyrec[sweep] in the same version on the workers",
+    ),
+    "SPY0843": Code(
+        "wrong sweep file",
+        "A sweep is a TOML file of the form spyrec.sweep/1. A key is unknown or missing, a value is of another type or "
+        "out of range, or what is named is not there. docs/sweep.md describes the form, spyrec schema sweep prints it.",
+        hint="docs/sweep.md has an example",
+    ),
+    "SPY0844": Code(
+        "results that cannot be written",
+        "The directory of results cannot be made or written, or the disk is full. Every row that was written whole is "
+        "kept: the same command goes on from there.",
+        hint="make room or name another directory, and give the same command again",
+    ),
+    "SPY0845": Code(
+        "no results of a sweep",
+        "The directory holds no results that spyrec sweep wrote, or a line of them is damaged before the last one. A "
+        "last line that was torn when the machine stopped is no damage: its case is run again.",
+        hint="name the directory that sweep -o wrote",
+    ),
     # 0850-0859 reports and records
     "SPY0850": Code(
         "no record, report or sidecar",

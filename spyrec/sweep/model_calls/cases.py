@@ -10,20 +10,21 @@ import ast
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import EllipsisType
 from typing import TypeAlias, cast
 
+from spyrec.dataclass import dataclass
+from spyrec.diagnostics import Location, refuse
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.files.reading import read_at_most
 from spyrec.hardware.dtypes import DType
 
 MAX_BYTES = 1 << 28
 """A list of calls is no larger than this."""
 
-
-class ListError(Exception):
-    """A file that is no list of calls: what is wrong, and where."""
+_WRONG = "SPY0843"
+_INFINITIES = {"Infinity": "inf", "-Infinity": "-inf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +92,13 @@ Calls = dict[Case, dict[str, int]]
 def read_lists(paths: Sequence[Path]) -> tuple[Calls, int]:
     """Return the distinct cases of these lists with their calls by model, and how many entries the lists have.
 
-    Errors (:class:`ListError`): a file that is not of the form above.
+    Errors: SPY0843 a file that is not of the form above.
     """
     calls: Calls = {}
     count = 0
     for path in paths:
-        for index, entry in enumerate(_entries(path)):
-            try:
-                case, models = _read_case(entry)
-            except (KeyError, TypeError, ValueError, SyntaxError) as error:
-                raise ListError(f"{path}: entry {index}: {type(error).__name__}: {error}") from error
+        for index, entry in enumerate(entries_of(path)):
+            case, models = read_case(entry, Location(str(path), f"/{index}"))
             found = calls.setdefault(case, {})
             for model, number in models.items():
                 found[model] = found.get(model, 0) + number
@@ -108,23 +106,47 @@ def read_lists(paths: Sequence[Path]) -> tuple[Calls, int]:
     return calls, count
 
 
-def _entries(path: Path) -> list[JsonValue]:
+def entries_of(path: Path) -> list[JsonValue]:
+    """Return the entries of a list as they stand there, infinities as graph files have them.  Errors: SPY0843."""
+    place = Location(str(path))
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ListError(f"{path} has more than {MAX_BYTES} bytes")
-        data = cast("JsonValue", json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise ListError(f"{path}: {error}") from error
+        content = read_at_most(path, MAX_BYTES)
+    except OSError as error:
+        raise refuse(_WRONG, f"the list cannot be read: {(error.strerror or str(error)).lower()}", place) from None
+    if content is None:
+        raise refuse(_WRONG, f"a list of calls has at most {MAX_BYTES} bytes", place)
+    try:
+        data = cast("JsonValue", json.loads(content, parse_constant=_constant))
+    except (ValueError, RecursionError) as error:
+        raise refuse(_WRONG, f"the list is no JSON: {str(error)[:200]}", place) from None
     if not isinstance(data, list):
-        raise ListError(f"{path} is no list of calls")
+        raise refuse(_WRONG, "the file is no list of calls", place)
     return data
+
+
+def _constant(text: str) -> str:
+    """Return an infinity, which lists have as Python writes it."""
+    if text not in _INFINITIES:
+        raise ValueError(f"{text} is no number")
+    return _INFINITIES[text]
+
+
+def read_case(entry: JsonValue, place: Location) -> tuple[Case, Mapping[str, int]]:
+    """Return the call of an entry, and how often each model makes it.  Errors: SPY0843 it is not of the form above."""
+    try:
+        return _read_case(entry)
+    except (AttributeError, KeyError, TypeError, ValueError, SyntaxError, RecursionError) as error:
+        fact = f"the entry is no call of a model: {type(error).__name__}: {str(error)[:200]}"
+        raise refuse(_WRONG, fact, place) from None
 
 
 def _read_case(entry: JsonValue) -> tuple[Case, Mapping[str, int]]:
     if not isinstance(entry, dict):
         raise TypeError("a call is an object")
     models = (
-        cast("dict[str, int]", entry["models"]) if "models" in entry else {str(entry["model"]): _int(entry["count"])}
+        cast("dict[str, int]", entry["models"])
+        if "models" in entry
+        else {str(entry.get("model", "")): _int(entry.get("count", 1))}
     )
     arguments = tuple(
         _read_input(cast("dict[str, JsonValue]", item)) for item in cast("list[JsonValue]", entry["inputs"])
@@ -168,6 +190,8 @@ def _plain(value: JsonValue) -> Argument:
         return cast("Argument", value)
     if value == "None":
         return None
+    if value in _INFINITIES.values():
+        return float(value)
     if value.startswith("torch."):
         return DType(value.removeprefix("torch."))
     return _python(value) if value.startswith(("(", "[")) else value

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.model_ops.cases import Argument, Case, Tensor
-from benchmarks.model_ops.signatures import bind, public_name
+from spyrec.sweep.model_calls.cases import Argument, Case, Tensor
+from spyrec.sweep.model_calls.signatures import bind, public_name
 
 SMALLEST = 16
 """Extents up to this one stay: heads, experts, tiny shapes."""
@@ -44,6 +44,14 @@ def scaled(case: Case, most: int | None) -> Case:
             return case
         case = smaller
     return case
+
+
+def scaled_or_same(case: Case, most: int | None) -> Case:
+    """Return the case as it will run; a call of unknown parameters stays as it is."""
+    try:
+        return scaled(case, most)
+    except LookupError:
+        return case
 
 
 def _largest(case: Case) -> tuple[int, ...]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.model_ops.cases import Argument, Tensor
+from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
+from spyrec.sweep.model_calls.cases import Argument, Tensor
 
 Array: TypeAlias = "npt.NDArray[Any]"
 """Float64, int64 or bool: NumPy's stubs know no arithmetic of either."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.model_ops.cases import Argument, Case
+from spyrec.sweep.model_calls.cases import Argument, Case
 
 _PREFIXES = (
     "torch.ops.transformers.",
@@ -149,7 +149,7 @@ def bind(case: Case) -> dict[str, Argument]:
     """Return the arguments of a call by the names of its parameters.  Errors: :class:`UnknownCall`."""
     name = public_name(case.op)
     if name not in _PARAMETERS:
-        raise UnknownCall(f"{case.op} has no parameters in signatures.py")
+        raise UnknownCall(f"{case.op} has no parameters that are known")
     bound: dict[str, Argument] = {}
     left = list(case.arguments)
     for parameter in _PARAMETERS[name].split():
@@ -160,5 +160,5 @@ def bind(case: Case) -> dict[str, Argument]:
         elif left:
             bound[parameter] = left.pop(0)
     if left:
-        raise UnknownCall(f"{case.op} has {len(left)} more arguments than parameters in signatures.py")
+        raise UnknownCall(f"{case.op} has {len(left)} more arguments than parameters that are known")
     return {**bound, **dict(case.keywords)}

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.model_ops.arguments import Array, tensors_of
-from benchmarks.model_ops.cases import Argument, Tensor
 from spyrec.hardware.dtypes import DType
+from spyrec.ir.numbers import encode
+from spyrec.sweep.model_calls.arguments import Array, tensors_of
+from spyrec.sweep.model_calls.cases import Argument, Tensor
 
 _POSITIVE = {"log", "rsqrt", "pow"}
 _WITHOUT_TIES = {"sort", "topk", "max"}
@@ -133,3 +134,19 @@ def _mask_of(bound: Mapping[str, Argument], generator: np.random.Generator) -> A
     chosen = np.zeros(count, np.bool_)
     chosen[generator.permutation(count)[: min(rows, count)]] = True
     return np.broadcast_to(chosen.reshape(*mask.shape[:-1], 1), mask.shape)
+
+
+def carried(bound: Mapping[str, Argument], arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the inputs of a call as a run takes them: in the carriers of their dtypes, in their own strides."""
+    tensors = tensors_of(bound)
+    return {name: _carried(array, tensors[name].dtype) for name, array in arrays.items()}
+
+
+def _carried(array: Array, dtype: DType) -> Array:
+    """Return an input in its carrier, in the strides that it has."""
+    if 0 in array.strides or not array.size:
+        memory = encode(array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)], dtype)
+        return np.broadcast_to(memory, array.shape) if array.size else encode(array, dtype)
+    carried = np.empty_like(array, dtype=encode(array.reshape(-1)[:1], dtype).dtype)  # in the order of the strides
+    carried[...] = encode(array, dtype)
+    return carried

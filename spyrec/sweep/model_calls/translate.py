@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import EllipsisType
 
-from benchmarks.model_ops.arguments import tensors_of
-from benchmarks.model_ops.cases import Argument, Slice, Tensor
-from benchmarks.model_ops.oracle import Expected, result_index, target_dtype
+from spyrec.dataclass import dataclass
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.opdef import catalogue
+from spyrec.sweep.model_calls.arguments import tensors_of
+from spyrec.sweep.model_calls.cases import Argument, Slice, Tensor
+from spyrec.sweep.model_calls.signatures import UnknownCall
 
 Bound = Mapping[str, Argument]
 
@@ -76,15 +77,37 @@ class GraphText:
         }
 
 
-def graph_of(name: str, bound: Bound, expected: Sequence[Expected]) -> tuple[dict[str, JsonValue], list[str]]:
+def computes_nothing(name: str, bound: Bound) -> bool:
+    """Whether a call makes no tensor: a usage counter, a literal without numbers."""
+    return name == "nothing" or (name == "tensor" and "data" not in bound)
+
+
+def completed(name: str, bound: Mapping[str, Argument]) -> Mapping[str, Argument]:
+    """Return a call with what a list leaves out though PyTorch cannot do without it."""
+    if name == "grouped_mm" and "offs" not in bound:  # one end for each matrix
+        return {**bound, "offs": Tensor((_tensor(bound, "mat_b").shape[0],), DType.INT32)}
+    if name == "cat" and "dim" not in bound:  # the dim along which the parts differ
+        shapes = [tensor.shape for tensor in tensors_of(bound).values() if tensor.shape != (0,)]
+        differing = [axis for axis, extents in enumerate(zip(*shapes)) if len(set(extents)) > 1]
+        return {**bound, "dim": differing[0] if differing else 0}
+    return bound
+
+
+def _tensor(bound: Mapping[str, Argument], name: str) -> Tensor:
+    found = bound[name]
+    assert isinstance(found, Tensor)
+    return found
+
+
+def graph_of(name: str, bound: Bound) -> tuple[dict[str, JsonValue], list[str]]:
     """Return a call of the public function ``name`` as a graph, and the names of its outputs in order."""
     graph = GraphText(bound)
     special = _SPECIAL.get(name)
-    outputs = special(graph, bound, expected) if special is not None else _plain(graph, name, bound, expected)
+    outputs = special(graph, bound) if special is not None else _plain(graph, name, bound)
     return graph.text(outputs), outputs
 
 
-def _plain(graph: GraphText, name: str, bound: Bound, expected: Sequence[Expected]) -> list[str]:
+def _plain(graph: GraphText, name: str, bound: Bound) -> list[str]:
     """Write the call as it is: tensors, and numbers in their places, are inputs, all else attributes."""
     definition = catalogue().get(name)
     operands = [spec.name for spec in definition.operands] if definition is not None else []
@@ -100,8 +123,39 @@ def _plain(graph: GraphText, name: str, bound: Bound, expected: Sequence[Expecte
             inputs.append(_json(value))
         elif parameter not in ignored and value is not None:
             attributes[_ATTRIBUTE_NAMES.get((name, parameter), parameter)] = _json(value)
-    is_list = len(expected) > 1 or (definition is not None and definition.result_count != 1)
-    return graph.add(name, inputs, attributes, len(expected) if is_list else None)
+    count = _result_count(name, bound)
+    is_list = count > 1 or (definition is not None and definition.result_count != 1)
+    return graph.add(name, inputs, attributes, count if is_list else None)
+
+
+def _result_count(name: str, bound: Bound) -> int:
+    """Return how many tensors a call returns."""
+    match name:
+        case "meshgrid":
+            return len(tensors_of(bound))
+        case "split":
+            sizes = bound["split_size"]
+            return len(sizes) if isinstance(sizes, tuple) else -(-_extent(bound) // max(1, _whole(sizes)))
+        case "chunk":
+            extent = _extent(bound)
+            size = max(1, -(-extent // max(1, _whole(bound["chunks"]))))
+            return max(1, -(-extent // size))
+        case "sort" | "topk":
+            return 2
+        case "max" if "dim" in bound:
+            return 2
+        case _:
+            return 1
+
+
+def _extent(bound: Bound) -> int:
+    return tensors_of(bound)["input"].shape[_whole(bound.get("dim", 0))]
+
+
+def _whole(value: Argument) -> int:
+    if not isinstance(value, int):
+        raise UnknownCall(f"{value!r} is no integer")
+    return value
 
 
 def _in_order(bound: Bound, operands: Sequence[str]) -> list[tuple[str, Argument]]:
@@ -133,48 +187,71 @@ def _json(value: Argument) -> JsonValue:
 
 # --- names that are no op of a graph ---
 
+Special = Callable[[GraphText, Bound], list[str]]
+
 
 def _cast(graph: GraphText, source: str, dtype: DType) -> list[str]:
     return graph.add("to", [source], {"dtype": dtype.value})
 
 
-def _to(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]:
+def target_dtype(bound: Bound) -> DType:
+    """Return the dtype that ``to`` converts to: one among its arguments, or that of the tensor (a device is asked)."""
+    found = next((value for value in bound.values() if isinstance(value, DType)), None)
+    given = bound["input"]
+    assert isinstance(given, Tensor)
+    return found or given.dtype
+
+
+def _to(graph: GraphText, bound: Bound) -> list[str]:
     return _cast(graph, "input", target_dtype(bound))
 
 
-def _type_as(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]:
+def _type_as(graph: GraphText, bound: Bound) -> list[str]:
     return _cast(graph, "input", tensors_of(bound)["other"].dtype)
 
 
-def _copy(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]:
+def _copy(graph: GraphText, bound: Bound) -> list[str]:
     return _cast(graph, "source", tensors_of(bound)["input"].dtype)
 
 
 def _like_other(op: str) -> Special:
-    def write(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]:
+    def write(graph: GraphText, bound: Bound) -> list[str]:
         return graph.add(op, ["input"], {"size": list[JsonValue](tensors_of(bound)["other"].shape)})
 
     return write
 
 
-def _filled(graph: GraphText, _: Bound, expected: Sequence[Expected]) -> list[str]:
-    found = expected[0]
-    assert found.dtype is not None
-    value = found.values.reshape(-1)[0].item() if found.values.size else 0
-    attributes: dict[str, JsonValue] = {
-        "size": list[JsonValue](found.values.shape),
-        "fill_value": value,
-        "dtype": found.dtype.value,
-    }
-    return graph.add("full", [], attributes)
+def _filled(number: float) -> Special:
+    """Return what writes a tensor of one number: that of the call, or this one."""
+
+    def write(graph: GraphText, bound: Bound) -> list[str]:
+        asked = next((value for value in bound.values() if isinstance(value, DType)), None)
+        given = bound.get("input")
+        if isinstance(given, Tensor):
+            asked = asked or given.dtype
+        dtype = asked or DType.FLOAT32
+        size = bound.get("size")
+        shape = (
+            given.shape if size is None and isinstance(given, Tensor) else size if isinstance(size, tuple) else (size,)
+        )
+        value = bound.get("fill_value", number)
+        assert isinstance(value, int | float)
+        filled: JsonValue = (
+            _json(float(value)) if dtype.is_float else bool(value) if dtype is DType.BOOL else int(value)
+        )
+        sizes: list[JsonValue] = [_json(extent) for extent in shape]
+        return graph.add("full", [], {"size": sizes, "fill_value": filled, "dtype": dtype.value})
+
+    return write
 
 
-def _tensor_literal(graph: GraphText, _: Bound, expected: Sequence[Expected]) -> list[str]:
-    name = graph.constant(expected[0].values.shape, "int64", expected[0].values.tolist())
-    return graph.add("clone", [name])
+def _tensor_literal(graph: GraphText, bound: Bound) -> list[str]:
+    data = bound["data"]
+    numbers = data if isinstance(data, tuple) else (data,)
+    return graph.add("clone", [graph.constant((len(numbers),), "int64", _json(numbers))])
 
 
-def _sum_of_sizes(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]:
+def _sum_of_sizes(graph: GraphText, bound: Bound) -> list[str]:
     values = bound["args"]
     assert isinstance(values, tuple)
     total = graph.constant((), "int64", _json(values[0]))
@@ -183,11 +260,11 @@ def _sum_of_sizes(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list
     return [total]
 
 
-def _clone(graph: GraphText, _bound: Bound, _expected: Sequence[Expected]) -> list[str]:
+def _clone(graph: GraphText, _: Bound) -> list[str]:
     return graph.add("clone", ["input"])
 
 
-def _getitem(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]:
+def _getitem(graph: GraphText, bound: Bound) -> list[str]:
     """``x[a, :, 2:5, None]`` is select, slice and unsqueeze, axis by axis; index tensors are ``index``."""
     if "index" not in bound:
         return graph.add("clone", ["input"])
@@ -225,30 +302,36 @@ def _basic_index(graph: GraphText, items: tuple[Argument, ...], rank: int) -> st
     return name if graph.nodes else graph.add("clone", [name])[0]
 
 
-def _setitem(graph: GraphText, bound: Bound, _: Sequence[Expected]) -> list[str]:
+def result_index(bound: Bound) -> int:
+    """Return which of several results a call takes; lists that name fewer of them mean the last."""
+    results, index = bound["input"], bound["index"]
+    assert isinstance(results, tuple)
+    assert isinstance(index, int)
+    return min(index, len(results) - 1)
+
+
+def _setitem(graph: GraphText, bound: Bound) -> list[str]:
     assert isinstance(bound["index"], Tensor)
     return graph.add("index_put", ["input", "index", "value"])
 
 
-Special = Callable[[GraphText, Bound, Sequence[Expected]], list[str]]
-
 _SPECIAL: dict[str, Special] = {
     "as_tensor": _clone,
     "copy": _copy,
-    "empty_like": _filled,
+    "empty_like": _filled(0),
     "expand_as": _like_other("expand"),
-    "float": lambda graph, _bound, _expected: _cast(graph, "input", DType.FLOAT32),
-    "full": _filled,
+    "float": lambda graph, _: _cast(graph, "input", DType.FLOAT32),
+    "full": _filled(0),
     "getitem": _getitem,
-    "long": lambda graph, _bound, _expected: _cast(graph, "input", DType.INT64),
-    "new_ones": _filled,
-    "ones": _filled,
+    "long": lambda graph, _: _cast(graph, "input", DType.INT64),
+    "new_ones": _filled(1),
+    "ones": _filled(1),
     "setitem": _setitem,
     "sym_sum": _sum_of_sizes,
     "tensor": _tensor_literal,
     "to": _to,
     "type_as": _type_as,
     "view_as": _like_other("view"),
-    "zeros": _filled,
-    "zeros_like": _filled,
+    "zeros": _filled(0),
+    "zeros_like": _filled(0),
 }

@@ -1,0 +1,114 @@
+"""What is used of dask.distributed, which has no types of its own, and the one place that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Protocol, cast
+
+from spyrec.diagnostics import refuse
+
+
+class Future(Protocol):
+    """A task of Dask's as its client sees it; ``status``: pending, finished, error, cancelled or lost."""
+
+    key: str
+    status: str
+
+    def add_done_callback(self, callback: Callable[[Future], None]) -> None:
+        """Call when the status is pending no longer, in a thread of Dask's."""
+        ...
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return what the task has raised."""
+        ...
+
+    def release(self) -> None:
+        """Let the scheduler forget the task."""
+        ...
+
+
+class Client(Protocol):
+    """A connection to a scheduler."""
+
+    status: str
+    dashboard_link: str
+
+    def submit(self, function: Callable[..., bytes], *arguments: object, key: str, pure: bool, retries: int) -> Future:
+        """Hand a call to the scheduler."""
+        ...
+
+    def gather(self, futures: Sequence[Future], errors: str) -> Sequence[bytes]:
+        """Return the results of calls; those that failed are left out with ``errors="skip"``."""
+        ...
+
+    def get_events(self, topic: str) -> Sequence[tuple[float, Mapping[str, str]]]:
+        """Return what was noted under a topic, with the time of each."""
+        ...
+
+    def nthreads(self) -> Mapping[str, int]:
+        """Return the threads of each worker by address."""
+        ...
+
+    def close(self, timeout: float) -> None:
+        """Close the connection."""
+        ...
+
+
+class LocalCluster(Protocol):
+    """A scheduler in this process, and workers beside it."""
+
+    scheduler_address: str
+    dashboard_link: str
+
+    def close(self, timeout: float) -> None:
+        """End the workers."""
+        ...
+
+
+class SchedulerCalls(Protocol):
+    """What a worker asks its scheduler; each call is a coroutine."""
+
+    def events(self, *, topic: str) -> object:
+        """Return what was noted under a topic."""
+        ...
+
+    def log_event(self, *, topic: str, msg: Mapping[str, str]) -> object:
+        """Note something under a topic."""
+        ...
+
+
+class DaskWorker(Protocol):
+    """The worker that a call runs on."""
+
+    address: str
+    local_directory: str
+    loop: object
+    scheduler: SchedulerCalls
+
+
+class Distributed(Protocol):
+    """The module."""
+
+    Client: Callable[..., Client]
+    LocalCluster: Callable[..., LocalCluster]
+    get_worker: Callable[[], DaskWorker]
+
+
+def is_installed() -> bool:
+    """Whether the extra ``sweep`` is there, as far as this package needs it."""
+    return find_spec("distributed") is not None
+
+
+def distributed() -> Distributed:
+    """Return the module.  Errors: SPY0840 it is not installed."""
+    if not is_installed():
+        raise refuse("SPY0840", "sweeps need dask.distributed, which is not installed")
+    return cast("Distributed", import_module("distributed"))
+
+
+def waited_for(worker: DaskWorker, call: Callable[..., object], topic: str, **arguments: object) -> object:
+    """Return what a call of the worker's scheduler answers, from a thread of its tasks."""
+    sync = cast("Callable[..., object]", import_module("distributed.utils").sync)
+    return sync(worker.loop, call, topic=topic, **arguments)
