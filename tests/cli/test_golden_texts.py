@@ -65,6 +65,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ops": ("ops softmax", "ops softmacks"),
     "opt": ("opt graph.json --stop-after decompose", "opt graph.json --pass nosuch"),
     "passes": ("passes", "passes divide-work", "passes divide"),
+    "report": (
+        "report A", "report A --format mermaid", "report A -o page.html", "report A --run nowhere", "report nowhere",
+    ),
     "run": (
         "run A --random 1 --check", "run A --random 1 --stats", "run A --random 1 --bisect",
         "run A --random 1 --sanitize all", "run A",
@@ -77,8 +80,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """File of a transcript -> command lines; those of a verb begin with its help."""
 
-UNFITTED = re.compile(r"opt graph|--print-after")
-"""Commands that print the text of the IR, which is read back."""
+UNFITTED = re.compile(r"opt graph|--print-after|--format")
+"""Commands that print what other programs read: text of the IR, exports."""
 
 
 def test_every_verb_has_a_transcript() -> None:
