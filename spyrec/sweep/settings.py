@@ -169,10 +169,11 @@ def _told(problem: Problem, place: Location) -> Diagnostic:
     at = place.child(*problem.tokens)
     if problem.kind != "extra_forbidden":
         return Diagnostic(CODE, problem.fact, at)
+    *above, key = map(str, problem.tokens)
     tables = {"graphs": Graphs, "grid": Grid, "options": Grid, "checks": Checks, "limits": CaseLimits, "keep": Kept}
-    table = tables.get(str(problem.tokens[0]), SweepFile) if len(problem.tokens) > 1 else SweepFile
+    table = tables.get(above[0], SweepFile) if above else SweepFile
     known = [item.name for item in fields(table)]
-    return Diagnostic(CODE, problem.fact, at, hint=one_of(str(problem.tokens[-1]), known, "the keys are"))
+    return Diagnostic(CODE, problem.fact, at, hint=one_of(key, known, "the keys are"))
 
 
 def _read(path: Path) -> bytes:
