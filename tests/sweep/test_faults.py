@@ -191,6 +191,12 @@ def test_nobody_at_the_address_is_one_diagnostic(monkeypatch: pytest.MonkeyPatch
     assert [item.code for item in caught.value.diagnostics] == ["SPY0841"]
 
 
+def test_an_encrypted_address_needs_a_certificate() -> None:
+    with pytest.raises(SpyrecError, match="SPY0841") as caught:
+        Engine(Scheduler("tls://127.0.0.1:1"), LIMITS)
+    assert "certificate" in caught.value.diagnostics[0].message
+
+
 def _free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
