@@ -13,6 +13,7 @@ import time
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import chain
 from queue import Empty, SimpleQueue
@@ -219,9 +220,11 @@ class Engine:
             return
         try:
             answer = self._answer(sent) if status == "finished" else {BEGUN: self._begun(sent)}
-        except OSError:
+        except (OSError, CancelledError):  # the connection, or what was finished, is lost
             self._send_again(sent)
             return
+        except (TypeError, ValueError) as error:
+            raise refuse("SPY0842", f"a worker answers what is no result: {str(error)[:200]}") from None
         sent.future.release()
         if PROGRAM in answer:
             fact = "a worker has another spyrec than this one"

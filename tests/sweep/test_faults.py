@@ -179,6 +179,18 @@ def test_a_result_that_is_a_pickle_is_not_unpickled(cluster: Scheduler, tmp_path
     assert path.exists(), "it would have done something"
 
 
+def test_an_answer_that_is_no_result_ends_the_sweep_with_a_diagnostic(
+    cluster: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spyrec.sweep.engine.run_batch", _no_json)
+    with Engine(cluster, LIMITS) as engine, pytest.raises(SpyrecError, match="SPY0842"):
+        list(engine.run([task(0)]))
+
+
+def _no_json(*_: object) -> bytes:
+    return b"{"
+
+
 def test_a_worker_of_another_program_is_refused(cluster: Scheduler) -> None:
     with Engine(cluster, LIMITS, program="0" * 64) as engine, pytest.raises(SpyrecError, match="SPY0842"):
         list(engine.run([task(0)]))
