@@ -36,7 +36,7 @@ class Why {
         { key: "kind", title: "decision", width: "6.5rem", value: (item) => item.kind, colour: (item) => kind(this.order.indexOf(item.kind)) },
         { key: "subject", title: "about", width: "minmax(7rem, 1.2fr)", value: (item) => item.subject },
         { key: "bytes", title: "saves", width: "5rem", numeric: true, value: (item) => item.saved_bytes, text: (item) => (item.saved_bytes ? bytes(item.saved_bytes) : "–"), tip: "device memory traffic by which the alternative is worse; negative: the decision costs more of it" },
-        { key: "us", title: "saves time", width: "5.5rem", numeric: true, value: (item) => item.saved_us, text: (item) => (item.saved_us ? micros(item.saved_us) : "–") },
+        { key: "us", title: "time", width: "5.5rem", numeric: true, tip: "simulated time by which the alternative is worse", value: (item) => item.saved_us, text: (item) => (item.saved_us ? micros(item.saved_us) : "–") },
         { key: "ways", title: "ways", width: "3.5rem", numeric: true, value: (item) => item.considered.length, text: (item) => (item.considered.length ? String(item.considered.length) : "–"), tip: "ways that the planner weighed; select the decision to see them" },
         { key: "reason", title: "why", width: "minmax(8rem, 3fr)", value: (item) => item.reason },
         { key: "alternative", title: "instead of", width: "minmax(6rem, 1fr)", value: (item) => item.alternative ?? item.considered.find((way) => !way.chosen)?.text ?? "–" },
