@@ -13,6 +13,7 @@ import click
 from spyrec.cli._console import Console, current_console
 from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
+from spyrec.cli._profile import resolve_profile
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, listed
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
@@ -79,6 +80,9 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.option("--trace", type=OutputPath(), help="Write the simulated timeline (Perfetto JSON).")
 @click.option("--record", type=OutputPath(is_file=True), help="Write what the run found for `report --run`.")
 @click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
+@click.option(
+    "--profile", default="measured-2026-08", show_default=True, metavar="NAME|FILE", help="Parameters of the times."
+)
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
 @click.option(
     "--max-executions", type=click.IntRange(min=0), default=MAX_EXECUTIONS, show_default=True, help="Loop guard."
@@ -108,6 +112,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     trace: Path | None,
     record: Path | None,
     stats: bool,
+    profile: str,
     only: str | None,
     max_executions: int,
     no_tiled_launch: bool,
@@ -135,6 +140,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         refuse_unwritable(record, RECORD, force=force)
     _refuse_unknown_sanitizers(sanitize)
     options = RunOptions(
+        profile=resolve_profile(profile),
         numerics=numerics,
         engine=engine,
         check=check,
