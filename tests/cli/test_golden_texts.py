@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ops": ("ops softmax", "ops softmacks"),
     "opt": ("opt graph.json --stop-after decompose", "opt graph.json --pass nosuch"),
     "passes": ("passes", "passes divide-work", "passes divide"),
+    "report": ("report A", "report A --format mermaid", "report A --run nowhere.json"),
     "run": (
         "run A --random 1 --check", "run A --random 1 --stats", "run A --random 1 --bisect",
         "run A --random 1 --sanitize all", "run A",

@@ -15,8 +15,8 @@ BUNDLE: dict[str, Code] = {
     "SPY0602": Code(
         "file of a bundle altered",
         "The SHA-256 of a file is not the one in the manifest: it was changed, truncated or damaged after the bundle "
-        "was written. Compile again, or pass --no-verify if the change is meant.",
-        hint="compile again, or pass --no-verify if the change is meant",
+        "was written. Compile again, or run with --no-verify if the change is meant.",
+        hint="compile again, or run with --no-verify if the change is meant",
     ),
     "SPY0603": Code(
         "path leaves the bundle",
