@@ -45,7 +45,7 @@ BUNDLE: dict[str, Code] = {
     ),
     "SPY0611": Code(
         "manifest contradicts itself",
-        "Two places of the manifest, or the manifest and a conversion table, disagree.",
+        "Two places of the manifest disagree, or the manifest and a conversion table, or the manifest and the graph.",
         hint="write the bundle again, or mend the manifest by hand",
     ),
     "SPY0612": Code(
