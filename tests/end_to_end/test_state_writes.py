@@ -19,6 +19,7 @@ from spyrec.bundle.bundle import Bundle
 from tests.support.graph_files import JsonObject, graph_data, node, tensor
 
 Array = npt.NDArray[np.generic]
+Indices = npt.NDArray[np.int64]
 EVERY = slice(None)
 
 
@@ -221,16 +222,17 @@ def test_slices_of_any_shape_are_numpys(data: st.DataObject) -> None:
     calls(spyrec.compile(write.graph()), write, ENGINES["checked"])
 
 
-def _added(cache: Array, at: Array, x: Array) -> None:
+def _added(cache: Array, at: Indices, x: Array) -> None:
     np.add.at(cache, at[:, 0], x)
 
 
-def _set(cache: Array, at: Array, x: Array) -> None:
+def _set(cache: Array, at: Indices, x: Array) -> None:
     np.put_along_axis(cache, at, x, 0)
 
 
-def _scatter_added(cache: Array, at: Array, x: Array) -> None:
-    np.add.at(cache, (at, np.arange(at.shape[1])), x)
+def _scatter_added(cache: Array, at: Indices, x: Array) -> None:
+    columns = np.arange(x.shape[-1], dtype=np.int64)
+    np.add.at(cache, (at, columns), x)
 
 
 HOST_WRITES = {"index_add": _added, "scatter": _set, "scatter_add": _scatter_added}
@@ -251,6 +253,7 @@ def test_state_that_the_host_writes_is_kept(op: str, dtype: str) -> None:
     wanted, own = cache.copy(), cache.copy()
     options = spyrec.RunOptions(check=True)
     with spyrec.load(bundle, options) as model, spyrec.load(bundle, options) as other:
+        x = np.zeros((2, 70), dtype)
         for number in range(3):
             x = random.integers(-3, 4, (2, 70)).astype(dtype)
             state = {} if number else {"cache": cache}
