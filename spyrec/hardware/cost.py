@@ -390,6 +390,10 @@ def _turnaround(record: OperationRecord, profile: TargetProfile) -> float:
         case OperationClass.COPY:
             doublings = min(terms.most_pieces, max(0.0, math.log2(record.pieces) - 2.0))
             return terms.copy_turnaround + terms.piece * doublings
+        case OperationClass.TURN:
+            return terms.turn_turnaround
+        case OperationClass.MATMUL:
+            return terms.matmul_turnaround
         case _:
             return profile.turnaround_bytes
 
@@ -485,7 +489,8 @@ def _compute_us(record: OperationRecord, profile: TargetProfile) -> float:
         return max(lx_us, record.core_points * record.passes * record.element_bytes / rate)
     # of the rows that fill the array, one pass of it at the least
     fill = min(1.0, max(record.core_rows, PT_ROWS) / profile.rows_for_peak)
-    arithmetic_us = record.core_points / (_macs_per_us(record.element_bytes, profile) * fill**0.5)
+    exponent = 0.5 if profile.matmul is None else profile.matmul.fill_exponent
+    arithmetic_us = record.core_points / (_macs_per_us(record.element_bytes, profile) * fill**exponent)
     if profile.matmul is not None:
         arithmetic_us *= _division_cost(record, profile.matmul)
         arithmetic_us *= _order_cost(record.batch_order, record.batch_cuts, profile.matmul)
@@ -571,7 +576,7 @@ def _result_bytes(record: OperationRecord, profile: TargetProfile) -> float:
     depth = record.core_points / max(1, area)
     spilled = min(terms.most_spill, terms.spill * _tile_doublings(record)) * min(1.0, depth / 512.0)
     order = record.batch_order
-    strewn = 0.0 if order.has_shared_right else terms.result_order
+    strewn = terms.shared_result_order if order.has_shared_right else terms.result_order
     return record.write_bytes * (spilled + strewn * _batches(order.result))
 
 

@@ -207,8 +207,8 @@ class StreamTerms:
 
     ``doubling``, ``partial_doubling``, ``turn_doubling``: per doubling of the bytes beyond 1 MiB.
 
-    ``partial_turnaround``, ``copy_turnaround``: as ``turnaround_bytes``, of operations with an operand that does not
-    fill the result, and of copies.
+    ``partial_turnaround``, ``copy_turnaround``, ``turn_turnaround``, ``matmul_turnaround``: as ``turnaround_bytes``, of
+    operations with an operand that does not fill the result, copies, copies that turn dims, and matmuls.
 
     ``short_run``: over the square of the sticks that a core reads in a row, where the longer of rows and columns of
     sticks is divided.  ``square``: where rows are as many as columns of sticks in an operation with an operand that
@@ -227,6 +227,8 @@ class StreamTerms:
     turn_doubling: Figure
     partial_turnaround: Figure
     copy_turnaround: Figure
+    turn_turnaround: Figure
+    matmul_turnaround: Figure
     short_run: Figure
     square: Figure
     piece: Figure
@@ -241,6 +243,8 @@ class StreamTerms:
 class MatmulTerms:
     """What a matmul's division and the order of its operands cost, as shares of its arithmetic unless said otherwise.
 
+    ``fill_exponent``: of the rows that fill the array, over ``rows_for_peak``.
+
     ``cohort``: per eight cores beyond eight along one dim, where a core's part of the result passes 64 K elements, in
     full from 256 K; ``wide_cohort``: the same where it is also wider than 128 along that dim, in full from 128 K and
     192.
@@ -251,13 +255,14 @@ class MatmulTerms:
 
     ``left_order``, ``shared_left_order``, ``right_order``: where batches lie between the rows of the first operand, the
     same beside a second one that all batches share, and of the second; in full from four batches, the shared one beyond
-    four.  ``result_order``: the result's bytes again, where batches lie between its rows.
+    four.  ``result_order``, ``shared_result_order``: the result's bytes again, where batches lie between its rows.
     ``batch_split``: factor where batches are divided.  ``strewn_rows``: per eight slices of the rows beyond eight, each
     of which reads a second operand whose batches lie between its rows.
 
     ``start_us``: of every execution, to fill the array.
     """
 
+    fill_exponent: Figure
     cohort: Figure
     wide_cohort: Figure
     spill: Figure
@@ -268,6 +273,7 @@ class MatmulTerms:
     shared_left_order: Figure
     right_order: Figure
     result_order: Figure
+    shared_result_order: Figure
     batch_split: Figure
     strewn_rows: Figure
     start_us: Figure
@@ -435,64 +441,68 @@ _OF_PARTIAL = Figure(0.12, "that of operands that do not fill the result: few we
 MEASURED_2026_08 = replace(
     CALIBRATED,
     name="measured-2026-08",
-    memory_bytes_per_us=_fit(174_200),
-    core_memory_bytes_per_us=_fit(120_600),
-    turnaround_bytes=_fit(0.9902),
-    overlap=_fit(0.3794),
-    matmul_macs_per_us=_fit(1_188_000),
-    vector_bytes_per_us=_fit(93_060),
+    memory_bytes_per_us=_fit(173_300),
+    core_memory_bytes_per_us=_fit(121_600),
+    turnaround_bytes=_fit(1.019),
+    overlap=_fit(0.2861),
+    matmul_macs_per_us=_fit(1_200_000),
+    vector_bytes_per_us=_fit(100_900),
     broadcast_cores=_fit(32),
-    restickify_bytes_per_us=_fit(117_300),
+    restickify_bytes_per_us=_fit(117_400),
     broadcast_bytes_per_us=_fit(118_000),
-    outer_reduction_bytes_per_us=_fit(121_700),
+    outer_reduction_bytes_per_us=_fit(121_900),
     reduction=ReductionRate(
         floor=_fit(114_400),
-        span=_fit(63_390),
-        decay_rows=_fit(4_792),
+        span=_fit(63_360),
+        decay_rows=_fit(4_793),
         half_bytes_per_us=_fit(79_700),
-        half_resonance=_fit(0.06835),
-        vector_bytes_per_us=_fit(15_190),
+        half_resonance=_fit(0.0683),
+        vector_bytes_per_us=_fit(15_150),
     ),
     streams=StreamTerms(
-        half_share=_fit(0.9352),
-        doubling=_fit(0.02246),
+        half_share=_fit(0.9366),
+        doubling=_fit(0.01983),
         partial_doubling=_fit(0.02313),
-        turn_doubling=_fit(0.0384),
-        partial_turnaround=_fit(0.6188),
-        copy_turnaround=_fit(0.1726),
-        short_run=_fit(4.056),
-        square=_fit(0.2014),
-        piece=_fit(0.4381),
+        turn_doubling=_fit(0.04866),
+        partial_turnaround=_fit(0.6024),
+        copy_turnaround=_fit(0.1811),
+        turn_turnaround=_fit(0.7886),
+        matmul_turnaround=_fit(0.3064),
+        short_run=_fit(4.057),
+        square=_fit(0.2018),
+        piece=_fit(0.4418),
         most_pieces=_fit(6),
-        narrow_turn=_fit(0.3059),
-        again=_fit(0.1867),
-        again_short=_fit(4.325),
-        start_us=_fit(0.4682),
+        narrow_turn=_fit(0.3404),
+        again=_fit(0.1896),
+        again_short=_fit(4.21),
+        start_us=_fit(0.4637),
     ),
     matmul=MatmulTerms(
-        cohort=_fit(0.3575),
-        wide_cohort=_fit(0.8137),
-        spill=_fit(0.556),
-        most_spill=_fit(1.95),
-        depth_split=_fit(1.997),
+        fill_exponent=_fit(0.7114),
+        cohort=_fit(0.3617),
+        wide_cohort=_fit(0.8213),
+        spill=_fit(0.5759),
+        most_spill=_fit(2.039),
+        depth_split=_fit(2.005),
         six_sticks=Figure(1.5, "notes on the same times: 6 or 12 sticks of N per core cost 1.5 times", Trust.STATED),
-        left_order=_fit(3.309),
-        shared_left_order=_fit(1.254),
-        right_order=_fit(2.496),
-        result_order=_fit(2.385),
-        batch_split=_fit(2.449),
-        strewn_rows=_fit(0.2579),
-        start_us=_fit(2.471),
+        left_order=_fit(3.281),
+        shared_left_order=_fit(1.152),
+        right_order=_fit(2.434),
+        result_order=_fit(2.56),
+        shared_result_order=_fit(0.4767),
+        batch_split=_fit(2.513),
+        strewn_rows=_fit(0.2667),
+        start_us=_fit(2.994),
     ),
     uncertainty=(
-        ("copy", _fit(0.125)),
-        ("copy that turns dims outside the sticks", _fit(0.156)),
-        ("matmul", _fit(0.17)),
+        ("copy", _fit(0.135)),
+        ("copy that turns dims outside the sticks", _fit(0.155)),
+        ("matmul", _fit(0.188)),
         ("outer reduction", _OF_REDUCTIONS),
-        ("pointwise", _fit(0.11)),
+        ("pointwise", _fit(0.112)),
         ("pointwise with an operand that does not fill the result", _fit(0.12)),
         ("reduction", _fit(0.062)),
-        ("restickify", _fit(0.031)),
+        ("restickify", _fit(0.032)),
         ("broadcast", _OF_PARTIAL),
     ),
 )
