@@ -58,7 +58,7 @@ UNDEFINED = ("empty", "empty_like", "new_empty")
 OwnSample = tuple[str, dict[str, Any], Any]
 """An op, its arguments by name, and PyTorch's result."""
 
-ORDERED = ("topk", "sort", "argsort")
+ORDERED = ("topk", "sort", "argsort", "kthvalue")
 """Ops that PyTorch lets choose among equals; topk also in any order, where that is asked for."""
 
 REFUSED_OF_EVERY_OP = ("SPY0203", "SPY0215", "SPY0222")
@@ -290,6 +290,8 @@ def places_differ(call: Call, found: Array, wanted: Array) -> Iterator[str]:
     (x,) = (numbers_of(item) for item in call.tensors.values())
     dim = call.attributes.get("dim", -1)
     assert isinstance(dim, int)
+    if found.ndim < x.ndim:
+        found, wanted = np.expand_dims(found, dim), np.expand_dims(wanted, dim)
     chosen, expected = (np.take_along_axis(x, item.astype(np.int64), dim) if x.ndim else x for item in (found, wanted))
     if not np.array_equal(chosen, expected):
         yield f"places {found.reshape(-1)[:8]}, PyTorch's: {wanted.reshape(-1)[:8]}"
