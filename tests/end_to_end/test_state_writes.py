@@ -231,7 +231,8 @@ def _set(cache: Array, at: Places, x: Array) -> None:
 
 
 def _scatter_added(cache: Array, at: Places, x: Array) -> None:
-    np.add.at(cache, (at, np.arange(at.shape[1])), x)
+    columns = np.arange(x.shape[-1], dtype=np.int64)
+    np.add.at(cache, (at, columns), x)
 
 
 HOST_WRITES = {"index_add": _added, "scatter": _set, "scatter_add": _scatter_added}

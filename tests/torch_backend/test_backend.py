@@ -385,7 +385,7 @@ def _written_views(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def _views_of_a_result(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
     made = a * 2
-    return made[1:], made.t(), made, made.view(-1)[3:7], a + 1
+    return made[1:], made.t(), made, made.flatten()[3:7], a + 1
 
 
 def _views_beside_torch(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
