@@ -10,7 +10,7 @@ from typing import Protocol
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
-from spyrec.sweep.dask_names import Client, distributed, has_certificates
+from spyrec.sweep.dask_names import Client, configured, distributed, has_certificates
 
 LOCAL = "local"
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx|inproc)://[^\s/]+(/.*)?")
@@ -70,15 +70,17 @@ def cluster_at(address: str, workers: int | None = None) -> Generator[Scheduler]
     if address != LOCAL:
         yield Scheduler(address)
         return
-    local = distributed().LocalCluster(
-        n_workers=workers or usable_processors(),
-        threads_per_worker=1,
-        processes=True,
-        memory_limit="auto",
-        dashboard_address="127.0.0.1:0",
-        silence_logs=50,
-    )
-    try:
-        yield Scheduler(local.scheduler_address)
-    finally:
-        local.close(timeout=10)
+    # a worker that is started again on a busy machine takes longer than Dask waits before it goes on without
+    with configured({"distributed.deploy.lost-worker-timeout": f"{_PATIENCE_SECONDS} s"}):
+        local = distributed().LocalCluster(
+            n_workers=workers or usable_processors(),
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="auto",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+        )
+        try:
+            yield Scheduler(local.scheduler_address)
+        finally:
+            local.close(timeout=10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
@@ -110,6 +111,20 @@ def distributed() -> Distributed:
     if not is_installed():
         raise refuse("SPY0840", "sweeps need dask.distributed, which is not installed")
     return cast("Distributed", import_module("distributed"))
+
+
+class _Config(Protocol):
+    """Dask's configuration, which is this process's."""
+
+    def set(self, values: Mapping[str, str]) -> AbstractContextManager[object]:
+        """Have other values while a block runs."""
+        ...
+
+
+def configured(values: Mapping[str, str]) -> AbstractContextManager[object]:
+    """Return a block in which Dask has other values in its configuration.  Errors: SPY0840 it is not installed."""
+    distributed()
+    return cast("_Config", import_module("dask.config")).set(values)
 
 
 class _Security(Protocol):
