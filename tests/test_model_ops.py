@@ -79,6 +79,15 @@ def test_a_smaller_call_keeps_its_form() -> None:
     assert verdict_of(case, None).status is Status.RIGHT
 
 
+def test_pieces_of_several_sizes_still_make_their_dim_in_a_smaller_call() -> None:
+    x = Tensor((11, 64, 6448), HALF)
+    case = scaled(Case("torch.split", (x, (3072, 3328, 48)), (("dim", -1),)), 1 << 18)
+    assert case.tensors[0].shape == (11, 16, 6448)
+    assert verdict_of(case, None).status is Status.RIGHT
+    even = scaled(Case("torch.split", (x, 6448, -1), ()), 1 << 18)
+    assert even.tensors[0].shape[-1] == even.arguments[1] < 6448
+
+
 def test_the_same_call_has_the_same_numbers_and_indices_are_valid() -> None:
     index = Tensor((5,), DType.INT64, None, 0, 1000)
     call = Case("torch.index_copy_", (Tensor((3, 7), HALF), 1, index, Tensor((3, 5), HALF)), ())

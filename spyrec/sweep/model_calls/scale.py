@@ -79,8 +79,17 @@ def _half(extent: int) -> int:
 
 
 def _may_change(case: Case, extent: int) -> bool:
-    """Return whether the arguments follow a changed extent: a reshape has it as often on either side."""
+    """Return whether the arguments follow a changed extent: a reshape has it as often on either side.
+
+    Pieces of several sizes make their dim together, and no one of them is its extent.
+    """
     name = public_name(case.op)
+    if name == "split":
+        bound = bind(case)
+        dim = bound.get("dim", 0)
+        return not isinstance(bound["split_size"], tuple) or (
+            isinstance(dim, int) and extent != case.tensors[0].shape[dim]
+        )
     if name not in ("view", "reshape"):
         return True
     sizes = bind(case)["shape"]
