@@ -142,8 +142,8 @@ class Graph:
     ``inputs`` and ``constants`` name values without a producer; ``nodes`` is in topological order; every name that a
     node or ``outputs`` uses is in ``values``.  ``dims`` maps a dim name to its extent or its symbolic bounds.
     ``updates``: of an output that is the new content of an input, the input.  ``outside_lx``: values that lie in device
-    memory and never in the scratchpads, with all that is made on the way to them.  ``extent_masks``: of a symbolic dim the
-    input, made by the host, that is true within a run's extent and false behind it; parts for the device have some.
+    memory and never in the scratchpads, with all that is made on the way to them.  ``extent_masks``: of a symbolic dim
+    the input, made by the host, that is true within a run's extent and false behind it; parts for the device have some.
     """
 
     name: str

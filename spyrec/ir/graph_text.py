@@ -296,10 +296,8 @@ _CONSTANT_KEYS = frozenset({"name", "shape", "dtype", "value", "data", "origin"}
 _NODE_KEYS = frozenset({"name", "op", "inputs", "attrs", "outputs", "layout", "work_division", "origin"})
 _LOOP_KEYS = frozenset({"dim", "tiles", "tile_size", "body"})
 _GRAPH_KEYS = frozenset(
-    {
-        "$schema", "format", "name", "dims", "inputs", "constants", "prologue", "nodes", "loops", "updates", "outside_lx",
-        "outputs",
-    }  # fmt: skip
+    {"$schema", "format", "name", "dims", "inputs", "constants", "prologue", "nodes"}
+    | {"loops", "updates", "outside_lx", "outputs"}
 )
 
 

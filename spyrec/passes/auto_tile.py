@@ -126,7 +126,9 @@ class _Search:
         for members in _components(self._formed.kernels, frozenset(spilled)):
             fewest = _fewest_tiles(_lost_bytes(members, spilled), self._options)
             base = self._best.groups
-            for group in islice(ways_to_tile(self._formed, members, fewest, self._options.cores), _MOST_PLANS_OF_A_GROUP):
+            for group in islice(
+                ways_to_tile(self._formed, members, fewest, self._options.cores), _MOST_PLANS_OF_A_GROUP
+            ):
                 if not self._plans_left or self._best.moved_bytes <= self._least_bytes:
                     return _noted(self._best, self._alternatives)
                 self._try((*base, group))

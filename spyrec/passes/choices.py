@@ -129,9 +129,7 @@ def _unique(found: Sequence[Choice]) -> Iterator[Choice]:
 class _Plan:
     """The plan of one part of a graph that the device computes, with what its passes made on the way."""
 
-    def __init__(
-        self, graph: Graph, part: Graph, options: PipelineOptions, own: Mapping[Location, Node]
-    ) -> None:
+    def __init__(self, graph: Graph, part: Graph, options: PipelineOptions, own: Mapping[Location, Node]) -> None:
         self._graph = graph
         self._options = options
         self._own = own
@@ -233,9 +231,7 @@ class _Plan:
     # --- layouts ---
 
     def _layouts(self) -> Iterator[Choice]:
-        plain = candidates_of(
-            self._tiled, self._options.target, fixed_io_layouts=self._options.fixed_io_layouts
-        )
+        plain = candidates_of(self._tiled, self._options.target, fixed_io_layouts=self._options.fixed_io_layouts)
         if isinstance(plain, Refused):
             return
         orders = order_costs(self._tiled, plain, self._options)
@@ -258,10 +254,11 @@ class _Plan:
         """Yield the inputs and first results of nodes that have a buffer of their own, whole, as a file shapes them."""
         results = [node.outputs[0] for node in self._graph.nodes if not node.on_host]
         for name in (*self._graph.inputs, *results):
-            use = self._tiled.places.get(name)
-            buffer = self._tiled.buffers.get(name)
-            is_whole = use is not None and buffer is not None and use.buffer == name and use.access == buffer.whole
-            if is_whole and not buffer.home and buffer.host_shape is None and self._graph.values[name].pin is None:
+            use, buffer = self._tiled.places.get(name), self._tiled.buffers.get(name)
+            if use is None or buffer is None or self._graph.values[name].pin is not None:
+                continue
+            is_plain = use.buffer == name and use.access == buffer.whole and buffer.host_shape is None
+            if is_plain and not buffer.home:
                 yield name
 
     # --- loops ---
@@ -320,9 +317,9 @@ class _Plan:
                 name = self._value_of(note.subject)
                 if name is not None:
                     names.setdefault(name, note.decision.value)
-        for name in names:
+        for name, planned in names.items():
             if name not in self._graph.outside_lx:
-                yield Choice(ChoiceKind.LX, name, names[name], (OutsidePin(name),))
+                yield Choice(ChoiceKind.LX, name, planned, (OutsidePin(name),))
 
     def _value_of(self, buffer: str) -> str | None:
         """Return the input, constant or result whose memory a buffer is, or is a step to."""

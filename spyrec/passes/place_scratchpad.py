@@ -15,7 +15,16 @@ from spyrec.ir.likeness import program_likeness
 from spyrec.passes.base import NO_PLANNER, PassContext, PipelineOptions
 from spyrec.passes.lifetimes import Lifetime, lifetimes
 from spyrec.passes.planning.record import kernel_record, simulated_us, slices_by_dim
-from spyrec.passes.planning.residency import Group, Names, Residence, Shuffles, Way, outside_lx, residences, with_residences
+from spyrec.passes.planning.residency import (
+    Group,
+    Names,
+    Residence,
+    Shuffles,
+    Way,
+    outside_lx,
+    residences,
+    with_residences,
+)
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
 
 

@@ -105,7 +105,7 @@ class _Namer:
         return self._name(self._result_axes(node, number), f"{node.name}.out.{number}")
 
     def name_folded_axis(self, node: Node, number: int) -> str | None:
-        """Return the name of an axis that a node folds, a new one where it has none; ``None`` where there is no axis."""
+        """Return the name of an axis that a node folds, a new one where it has none; ``None``: there is no axis."""
         axes = self._folded_axes(node, number)
         return None if axes is None else self._name(axes, f"{node.name}.reduce.{number}")
 
