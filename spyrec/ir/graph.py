@@ -155,8 +155,8 @@ class Graph:
     outputs: tuple[str, ...]
     loops: tuple[LoopRequest, ...] = ()
     updates: Mapping[str, str] = field(default_factory=dict[str, str])
-    outside_lx: tuple[str, ...] = ()
     extent_masks: Mapping[str, str] = field(default_factory=dict[str, str])
+    outside_lx: tuple[str, ...] = ()
 
     @property
     def extents(self) -> dict[str, int]:

@@ -140,7 +140,7 @@ class GraphReader:
         cursor.expect("}")
         return Graph(
             name, self._dims, tuple(self._inputs), self._constants, tuple(self._nodes), self._values, tuple(outputs),
-            tuple(self._loops), self._updates, tuple(dict.fromkeys(self._outside_lx)), self._masks,
+            tuple(self._loops), self._updates, self._masks, tuple(dict.fromkeys(self._outside_lx)),
         )  # fmt: skip
 
     def _statement(self) -> None:
