@@ -30,7 +30,7 @@ from spyrec.passes.planning.traffic import kernel_traffic
 
 Doubles = npt.NDArray[np.float64]
 
-_WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3}
+_WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3, "out:narrow": 0.3}
 """Configurations out of scope that tell terms apart, and how much they count beside those in scope."""
 
 _HOLD = 0.03
@@ -41,6 +41,7 @@ _STEPS = 40
 
 _PUBLISHED = {
     "reduction.half_bytes_per_us": CALIBRATED.memory_bytes_per_us / 2.0,
+    "reduction.half_resonance": 0.0,
     "reduction.vector_bytes_per_us": CALIBRATED.core_memory_bytes_per_us,
     "core_memory_bytes_per_us": LIMITS["core_memory_bytes_per_us"] / 2.0,
     "overlap": 0.5,
@@ -124,10 +125,18 @@ def fitted(
 
     ``without``: terms that are left where they do nothing.
     """
+    count = sum(_weight(case.measurement) > 0.0 for case in cases)
+    if count < _LEAST_CASES:
+        raise refuse("SPY0789", f"{count} of the configurations can be used, a fit needs {_LEAST_CASES}")
+    return _fitted(cases, source, base, steps, without)
+
+
+def _fitted(
+    cases: Sequence[Case], source: str, base: TargetProfile, steps: int, without: Collection[str]
+) -> TargetProfile:
+    """Return what :func:`fitted` does of however many cases: what they do not tell stays where a fit starts it."""
     base = with_figures(base, {name: neutral_figure(name) for name in without}, source)
     used = [(case, weight) for case in cases if (weight := _weight(case.measurement)) > 0.0]
-    if len(used) < _LEAST_CASES:
-        raise refuse("SPY0789", f"{len(used)} of the configurations can be used, a fit needs {_LEAST_CASES}")
     names = [name for name in figure_names() if name not in without]
     neutral = np.array([neutral_figure(name) for name in names])
     scale = np.where(neutral > 0.0, neutral, 1.0)
@@ -178,7 +187,7 @@ def cross_validated(
     found: dict[str, float] = {}
     for fold in range(folds):
         rest = [case for case in cases if _fold_of(case.measurement, folds) != fold]
-        profile = fitted(rest, source, base, without=without)
+        profile = _fitted(rest, source, base, _STEPS, without)
         left_out = [case for case in cases if _fold_of(case.measurement, folds) == fold]
         found |= {case.measurement.name: case.simulated_us(profile) for case in left_out}
     return found

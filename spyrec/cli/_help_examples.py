@@ -21,6 +21,7 @@ HELP_EXAMPLES: dict[str, str] = {
     "report": "spyrec report add_mul.bundle --json",
     "run": "spyrec run add_mul.bundle --random 1 --check",
     "schema": "spyrec schema graph",
+    "sweep": "spyrec sweep SWEEP.toml -o nightly --parquet",
     "tune": "spyrec tune graph.json --trials 30 --cores 4",
 }
 """Verb -> command line.  Files that it names are made by the lines of other verbs, or are a graph of one's own."""

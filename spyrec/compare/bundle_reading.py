@@ -26,7 +26,7 @@ from spyrec.bundle.paths import MAX_JSON_BYTES, BundleFiles, read_whole
 from spyrec.bundle.program import ARGUMENT_PARAMETER, For, Program, Statement, is_value_parameter
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
 from spyrec.bundle.superdsc_reader import parse_superdsc
-from spyrec.bundle.validate import POOL_PARAMETER
+from spyrec.bundle.validate import POOL_PARAMETER, check_manifest
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, refuse
 from spyrec.emulator.geometry import OperandGeometry, describe
@@ -170,9 +170,9 @@ def loops_of(body: Body) -> Iterator[LoopReading]:
 def read_path(path: Path, args: Path | None = None) -> BundleReading:
     """Read a bundle's directory, a foreign one with or without an argument table, or one SuperDSC file.
 
-    Errors: SPY0601 to SPY0606 files that cannot be read, SPY0610 the manifest, SPY0615 the directory holds no bundle,
-    SPY0617 the table, SPY0620 to SPY0635 program files, SPY0704 and SPY0719 values and symbols that fit no call,
-    SPY0716 an address outside of all arguments, SPY0784 a directory of several bundles.
+    Errors: SPY0601 to SPY0606 files that cannot be read, SPY0610 and SPY0611 the manifest, SPY0615 the directory holds
+    no bundle, SPY0617 the table, SPY0620 to SPY0635 program files, SPY0704 and SPY0719 values and symbols that fit no
+    call, SPY0716 an address outside of all arguments, SPY0784 a directory of several bundles.
     """
     if not path.is_dir():
         return _read_file(path)
@@ -218,13 +218,20 @@ def _read_steps(
 
 
 def manifest_of(files: BundleFiles, args: Path | None) -> Manifest | None:
-    """Return what a manifest or an argument table says, ``None`` for a bundle of others without a table."""
+    """Return what a manifest or an argument table says, ``None`` for a bundle of others without a table.
+
+    Errors: SPY0610 and SPY0611 one that is malformed, or contradicts itself.
+    """
     root = files.root
     if args is not None:
         table, where = read_foreign_table(read_whole(args, MAX_JSON_BYTES, takes_pipes=True), str(args))
         return manifest_of_table(root.resolve().name or "bundle", table, where)
     if (root / MANIFEST_FILE).exists():
-        return read_manifest(files.read(MANIFEST_FILE, MAX_JSON_BYTES), files.display(MANIFEST_FILE))[0]
+        manifest, _, where = read_manifest(files.read(MANIFEST_FILE, MAX_JSON_BYTES), files.display(MANIFEST_FILE))
+        sink = DiagnosticSink()
+        check_manifest(manifest, where, sink)  # what it says of arguments is looked up by their names
+        sink.raise_if_errors()
+        return manifest
     if not (root / PROGRAM_FILE).exists():
         hint = "name a directory with manifest.json or bundle.mlir, or one sdsc_N.json"
         raise refuse(NO_MANIFEST, "the directory holds no bundle", Location(str(root)), hint=hint)

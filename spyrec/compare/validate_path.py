@@ -249,6 +249,8 @@ class _Checker:
             attempt(self.sink, lambda: _load_on_device(bundle))
         if not self.sink.errors:
             self.limits_of(bundle)
+        if bundle.graph_json is not None:
+            attempt(self.sink, lambda: _hold_against_graph(bundle))
         files = sum(len(program.superdscs) for program in bundle.programs)
         name = bundle.manifest.name
         return f'"{name}", {_counted(len(bundle.programs), "program")}, {_counted(files, "SuperDSC")}'
@@ -320,6 +322,13 @@ def _kind_of_json(data: JsonValue, where: Location) -> ContentKind:
     raise refuse(
         UNKNOWN_KIND, f"the file is no graph, OpSpec file, SuperDSC or argument table: {shown}", where, hint=hint
     )
+
+
+def _hold_against_graph(bundle: Bundle) -> None:
+    """Read the graph that a bundle was compiled from, and what the host computes of it, beside the manifest."""
+    from spyrec.compare.bundle_graph import graph_of_bundle  # late: the op catalogue
+
+    graph_of_bundle(bundle)
 
 
 def _load_on_device(bundle: Bundle) -> None:

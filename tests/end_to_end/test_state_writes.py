@@ -219,3 +219,46 @@ def test_slices_of_any_shape_are_numpys(data: st.DataObject) -> None:
         part, source = (*(EVERY,) * dim, start), [*shape[:dim], *shape[dim + 1 :]]
         write = Write("select_scatter", {"dim": dim, "index": start}, shape, source, part)
     calls(spyrec.compile(write.graph()), write, ENGINES["checked"])
+
+
+def _added(cache: Array, at: Array, x: Array) -> None:
+    np.add.at(cache, at[:, 0], x)
+
+
+def _set(cache: Array, at: Array, x: Array) -> None:
+    np.put_along_axis(cache, at, x, 0)
+
+
+def _scatter_added(cache: Array, at: Array, x: Array) -> None:
+    np.add.at(cache, (at, np.arange(at.shape[1])), x)
+
+
+HOST_WRITES = {"index_add": _added, "scatter": _set, "scatter_add": _scatter_added}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int64", "int8"])
+@pytest.mark.parametrize("op", HOST_WRITES)
+def test_state_that_the_host_writes_is_kept(op: str, dtype: str) -> None:
+    """Three calls, and a second handle that shares nothing with the first."""
+    at = np.stack([np.arange(70) % 8, (np.arange(70) + 3) % 8])
+    index = at[:, 0] if op == "index_add" else at
+    inputs = [tensor("cache", 8, 70, dtype=dtype), tensor("at", *index.shape, dtype="int64")]
+    inputs.append(tensor("x", 2, 70, dtype=dtype))
+    nodes = [node("kept", op, "cache", "at", "x", dim=0), node("y", "sum", "kept", dim=[0])]
+    bundle = spyrec.compile(graph_data(inputs, nodes, ["y", "kept"], updates={"kept": "cache"}))
+    random = np.random.default_rng(5)
+    cache = random.integers(-4, 5, (8, 70)).astype(dtype)
+    wanted, own = cache.copy(), cache.copy()
+    options = spyrec.RunOptions(check=True)
+    with spyrec.load(bundle, options) as model, spyrec.load(bundle, options) as other:
+        for number in range(3):
+            x = random.integers(-3, 4, (2, 70)).astype(dtype)
+            state = {} if number else {"cache": cache}
+            result = model.run({**state, "at": index, "x": x})
+            HOST_WRITES[op](wanted, at, x)
+            assert result.is_ok
+            np.testing.assert_array_equal(result.outputs["kept"], wanted)
+            np.testing.assert_array_equal(result.outputs["y"], wanted.sum(axis=0))
+        found = other.run({"cache": cache, "at": index, "x": x})
+        HOST_WRITES[op](own, at, x)
+        np.testing.assert_array_equal(found.outputs["kept"], own)

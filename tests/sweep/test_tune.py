@@ -114,7 +114,9 @@ def is_in_plan(subject: str, pin: object, figures: PlanFigures, pinned: Mapping[
         case DivisionPin(slices):
             return any(sorted(item.slices.values()) == sorted(slices.values()) for item in own)
         case LoopPin(loop, extent, _):
-            return any(item.tile == loop.tile_size and item.dim == loop.dims[0] for item in figures.loops) and extent > 0
+            return (
+                any(item.tile == loop.tile_size and item.dim == loop.dims[0] for item in figures.loops) and extent > 0
+            )
         case OutsidePin(name):
             held = {item.name for item in figures.lx.residents}
             return not any(item == name or item.startswith(f"{name}.") for item in held)
@@ -371,7 +373,9 @@ def test_the_verb_tells_the_gain_and_writes_the_pins(tmp_path: Path, capsys: pyt
     assert code == 0
     told = json.loads(said)
     assert told["format"] == "spyrec.tune/1"
-    assert told["tuned"]["simulated_us"] == figures_of(json.loads(out.read_text()), CompileOptions(cores=4)).simulated_us
+    assert (
+        told["tuned"]["simulated_us"] == figures_of(json.loads(out.read_text()), CompileOptions(cores=4)).simulated_us
+    )
     assert told["gain"] == pytest.approx(1 - told["tuned"]["simulated_us"] / told["planner"]["simulated_us"], abs=1e-6)
     before = out.read_bytes()
     code, _, errors = run(capsys, *words)

@@ -83,6 +83,15 @@ def _check_node(node: NodeProto, place: Location) -> None:
         raise refuse("SPY0161", f'the node "{node.name[:80]}" has no type, no result, or an attribute twice', place)
 
 
+def nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a graph and of those that they hold."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in _graphs(attribute):
+                yield from nodes_of(inner)
+
+
 def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
     """Yield the tensors of a graph, of its nodes, and of the graphs that these hold."""
     yield from graph.initializer
