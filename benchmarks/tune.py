@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.measure import Figures, rounded
@@ -33,7 +34,7 @@ def _chain(rows: int, *widths: int) -> JsonObject:
     inputs = [tensor("x", rows, widths[0])]
     nodes: list[JsonObject] = []
     last = "x"
-    for number, (depth, columns) in enumerate(zip(widths, widths[1:], strict=False)):
+    for number, (depth, columns) in enumerate(pairwise(widths)):
         inputs.append(tensor(f"w{number}", depth, columns))
         nodes.append(node(f"p{number}", "mm", last, f"w{number}"))
         nodes.append(node(f"a{number}", "relu", f"p{number}"))
