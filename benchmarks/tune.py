@@ -20,7 +20,7 @@ from spyrec.sweep.clusters import cluster_at
 from spyrec.sweep.tuning.tune import Settings, Tuned, Tuner
 from tests.support.graphs import JsonObject, graph_data, node, tensor
 
-TRIALS = 150
+TRIALS = 80
 CLAIM = 0.25
 """The largest gain that the graphs below have had: more is a planner that has become worse."""
 
