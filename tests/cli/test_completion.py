@@ -223,11 +223,8 @@ def test_the_example_of_a_verb_works(verb: str, workspace: Path, capsys: pytest.
     assert arguments[0] == verb
     if "add_mul.bundle" in arguments and verb != "compile":
         assert main(shlex.split(HELP_EXAMPLES["compile"])[1:]) == 0
-    if verb == "calibrate":  # a fit wants hundreds of measurements, and a minute
+    if verb == "calibrate":
         listed(workspace, rows())
-        assert main(arguments) == 1
-        assert "SPY0789" in capsys.readouterr().err
-        return
     if verb == "sweep":
         if find_spec("distributed") is None:
             pytest.skip("Dask is not there")
