@@ -62,7 +62,7 @@ def campaign(plan: Plan, folder: Path, scheduler: str = LOCAL, workers: int | No
 
         with cluster_at(scheduler, workers) as cluster:
             Campaign(plan, journal, report, _tell).run(cluster)
-        print(reporter.write(), end="")
+        print(reporter.write(is_last=True), end="")
         return int(any(row.is_failure for row in journal.rows.values()))
     finally:
         journal.close()

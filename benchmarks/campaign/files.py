@@ -37,7 +37,7 @@ def _laboratory(reader: str) -> Laboratory:
 
 def make(seed: int) -> Case:
     """Return a case: the reader, the folder of right files, what stands in place of some, and the command line."""
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 -- no secret
     reader = random.choice(_ORDER)
     laboratory = _laboratory(reader)
     if not laboratory.seeds[reader]:  # its package is not there
@@ -52,7 +52,8 @@ def make(seed: int) -> Case:
     }
 
 
-def _files(case: Case) -> dict[str, bytes]:
+def contents_of(case: Case) -> dict[str, bytes]:
+    """Return what stands in place of right files, by name."""
     return {name: b64decode(str(text)) for name, text in cast("dict[str, JsonValue]", case["files"]).items()}
 
 
@@ -65,7 +66,7 @@ def trial(case: Case) -> Verdict:
     reader = str(case["reader"])
     laboratory = _laboratory(reader)
     command = tuple(str(word) for word in cast("list[JsonValue]", case["command"]))
-    damaged = trials.Case(reader, laboratory.home / str(case["seed"]), _files(case), command)
+    damaged = trials.Case(reader, laboratory.home / str(case["seed"]), contents_of(case), command)
     found = laboratory.run(damaged, is_text=bool(case["text"]))
     if found.fault:
         way = next((what for begin, what in _WAYS.items() if found.fault.startswith(begin)), CRASH)
@@ -76,7 +77,7 @@ def trial(case: Case) -> Verdict:
 
 def smaller(case: Case) -> Iterator[Case]:
     """Yield cases with fewer damaged files, and files with less in them."""
-    files = _files(case)
+    files = contents_of(case)
     for name in files if len(files) > 1 else ():
         yield _with_files(case, {other: content for other, content in files.items() if other != name})
     for name, content in files.items():
@@ -104,23 +105,19 @@ def _dumped(data: object) -> bytes:
 
 def _smaller_json(data: object) -> Iterator[object]:
     """Yield values with one member gone, anywhere; those near the root first, which take most with them."""
-    level = [((), data)] if isinstance(data, dict | list) else []
+    level: list[tuple[tuple[str | int, ...], object]] = [((), data)]
     places: list[tuple[str | int, ...]] = []
     while level:
-        deeper: list[tuple[tuple[str | int, ...], object]] = []
-        for path, holder in level:
-            items = (
-                cast("dict[str, object]", holder).items()
-                if isinstance(holder, dict)
-                else enumerate(cast("list[object]", holder))
-            )
-            for key, value in items:
-                places.append((*path, key))
-                if isinstance(value, dict | list):
-                    deeper.append(((*path, key), cast("object", value)))
-        level = deeper
+        level = [((*path, key), value) for path, holder in level for key, value in _members(holder)]
+        places += [path for path, _ in level]
     for place in places:
         yield _without(data, place)
+
+
+def _members(data: object) -> list[tuple[str | int, object]]:
+    if isinstance(data, dict):
+        return [*cast("dict[str, object]", data).items()]
+    return [*enumerate(cast("list[object]", data))] if isinstance(data, list) else []
 
 
 def _without(data: object, place: tuple[str | int, ...]) -> object:
@@ -138,7 +135,7 @@ def _without(data: object, place: tuple[str | int, ...]) -> object:
 
 def size(case: Case) -> tuple[int, ...]:
     """Return files and bytes."""
-    files = _files(case)
+    files = contents_of(case)
     return len(files), sum(map(len, files.values()))
 
 

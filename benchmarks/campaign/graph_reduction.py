@@ -51,10 +51,12 @@ def smaller_graphs(case: Case) -> Iterator[Case]:
 def _candidates(case: Case) -> Iterator[Case]:
     graph = _graph(case)
     for change in (_with_one_output, _with_fewer_outputs, _from_inputs, _without_a_node, _with_fewer_loops):
-        yield from ({**case, "graph": item} for item in change(graph))
+        for item in change(graph):
+            yield {**case, "graph": item}
     yield from _with_fewer_options(case)
     for change in (_with_smaller_extents, _with_smaller_dims, _with_plainer_attributes):
-        yield from ({**case, "graph": item} for item in change(graph))
+        for item in change(graph):
+            yield {**case, "graph": item}
 
 
 # --- reading a graph's object -----------------------------------------------------------------------------------------
@@ -108,9 +110,10 @@ def _live(graph: Object) -> Object:
             wanted |= _operands(node)
     inputs = [item for item in _objects(graph, "inputs") if str(item["name"]) in wanted]
     found: Object = {**graph, "inputs": cast("JsonValue", inputs), "nodes": cast("JsonValue", nodes)}
-    if "loops" in graph:
-        loops = _pruned(_list(graph, "loops"), _named(nodes))
-        found = {name: value for name, value in found.items() if name != "loops"} | ({"loops": loops} if loops else {})
+    loops = _pruned(_list(found, "loops"), _named(nodes))
+    found.pop("loops", None)
+    if loops:
+        found["loops"] = loops
     return found
 
 
@@ -154,7 +157,8 @@ def _from_inputs(graph: Object) -> Iterator[Object]:
         if name in outputs:
             continue
         found = whole.type_of(name)
-        given: Object = {"name": name, "shape": [*map(int, found.shape)], "dtype": found.dtype.value}
+        shape = cast("list[JsonValue]", [*found.shape])
+        given: Object = {"name": name, "shape": shape, "dtype": found.dtype.value}
         nodes = [item for item in _objects(graph, "nodes") if item is not node]
         inputs = [*_objects(graph, "inputs"), given]
         yield _live({**graph, "inputs": cast("JsonValue", inputs), "nodes": cast("JsonValue", nodes)})
@@ -176,14 +180,14 @@ def _renamed(graph: Object, name: str, other: str) -> Object:
     def new(item: JsonValue) -> JsonValue:
         return other if item == name else item
 
-    nodes = [
+    nodes: list[Object] = [
         {**node, "inputs": [new(item) for item in _list(node, "inputs")]}
         for node in _objects(graph, "nodes")
         if node["name"] != name
     ]
     outputs = list(dict.fromkeys(new(item) for item in _list(graph, "outputs")))
     kept = [item for item in outputs if item in _named(_objects(graph, "nodes"))]
-    return {**graph, "nodes": cast("JsonValue", nodes), "outputs": kept}
+    return {**graph, "nodes": cast("JsonValue", nodes), "outputs": cast("JsonValue", kept)}
 
 
 def _with_fewer_loops(graph: Object) -> Iterator[Object]:
@@ -223,10 +227,11 @@ def _with_smaller_dims(graph: Object) -> Iterator[Object]:
     used = orjson.dumps({name: value for name, value in graph.items() if name != "dims"}).decode()
     for name, extent in dims.items():
         if f'"{name}"' not in used and f"{name}*" not in used and f"*{name}" not in used:
-            rest = {other: value for other, value in dims.items() if other != name}
+            rest: Object = {other: value for other, value in dims.items() if other != name}
             yield {**graph, "dims": rest} if rest else {key: item for key, item in graph.items() if key != "dims"}
         for smaller in _below(extent):
-            yield {**graph, "dims": {**dims, name: smaller}}
+            changed: Object = {**dims, name: smaller}
+            yield {**graph, "dims": changed}
 
 
 def _with_smaller_extents(graph: Object) -> Iterator[Object]:

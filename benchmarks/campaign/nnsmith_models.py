@@ -1,14 +1,15 @@
-"""``python -m benchmarks.campaign.nnsmith_models``: NNSmith's models as graphs, one for each line of JSON it is given.
+"""``python -m benchmarks.campaign.nnsmith_models``: NNSmith's models as graphs, one for each line of JSON.
 
-It runs in NNSmith's environment (``scripts/nnsmith_environment.py``): torch exports a model, spyrec imports the file.
-A request is ``{"seed", "window"}``, or ``{"model"}`` for a file that was kept; a window ``[first, end]`` of the exported
-program's nodes is a model of its own, whose inputs are what those before it compute.  The answer has the operations, the
-file, and what torch computes of which inputs in float64, and the graph, or what the import raised; else why there is no
-model.
+It runs in NNSmith's environment (``scripts/nnsmith_environment.py``): torch exports a model, spyrec imports the
+program.  A request is ``{"seed", "window"}``, or ``{"model"}`` for a file that was kept; a window ``[first, end]`` of
+the exported program's nodes is a model of its own, whose inputs are what those before it compute.  The answer has the
+operations, the file, what torch computes of which inputs in float64, and the graph or what the import raised; else why
+there is no model.
 """
 
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportMissingTypeArgument=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import base64

@@ -1,4 +1,4 @@
-"""What a campaign says of itself: cases, rate, valid rate, branches over time, distinct causes; JSON, text, a picture."""
+"""What a campaign says of itself: cases, rates, branches over time, distinct causes; as JSON, text and a picture."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import orjson
 
 from benchmarks.campaign.branches import Branches
 from benchmarks.campaign.journal import Journal, Row
-from benchmarks.campaign.task import PACKAGE, can_count_branches
-from benchmarks.campaign.verdicts import FAILURE, INVALID, OK
+from benchmarks.campaign.task import can_count_branches
+from benchmarks.campaign.verdicts import FAILURE, INVALID, OK, PACKAGE
 from benchmarks.machine import machine
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.file_kinds import PICTURE_MARK
@@ -37,17 +37,18 @@ class Growth:
 
 
 class Reporter:
-    """Writes the reports of a journal, again and again; branches are counted on from where it stopped."""
+    """Writes the reports of a journal, again and again."""
 
     def __init__(self, journal: Journal, seed: int, workers: int) -> None:
         self._journal = journal
         self._about: dict[str, JsonValue] = {"seed": seed, "workers": workers}
-        self._branches = Branches(PACKAGE) if can_count_branches() else None
-        self._points: list[tuple[float, int]] = []
 
-    def write(self) -> str:
-        """Write ``report.json``, ``report.txt`` and ``coverage.svg``; return the text."""
-        growth = self._growth()
+    def write(self, *, is_last: bool = False) -> str:
+        """Write ``report.json`` and ``report.txt``; return the text.
+
+        The last one counts branches, and draws ``coverage.svg``: that parses all of the package, half a minute's work.
+        """
+        growth = self._growth() if is_last else None
         data = report_of([*self._journal.rows.values()], growth, self._about)
         text = "\n".join([*text_lines(data), ""])
         _write(self._journal.folder / "report.json", orjson.dumps(data, option=orjson.OPT_INDENT_2))
@@ -57,13 +58,13 @@ class Reporter:
         return text
 
     def _growth(self) -> Growth | None:
-        if self._branches is None:
+        if not can_count_branches():
             return None
-        for number, line in enumerate(self._journal.branches()):
-            if number >= len(self._points):
-                self._branches.add(cast("Mapping[str, Sequence[Sequence[int]]]", line["arcs"]))
-                self._points.append((cast("float", line["at"]), self._branches.taken))
-        return Growth(tuple(self._points), self._branches.total, len(self._points))
+        branches, points = Branches(PACKAGE), list[tuple[float, int]]()
+        for line in self._journal.branches():
+            branches.add(cast("Mapping[str, Sequence[Sequence[int]]]", line["arcs"]))
+            points.append((cast("float", line["at"]), branches.taken))
+        return Growth(tuple(points), branches.total, len(points))
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -127,7 +128,8 @@ def text_lines(data: Mapping[str, JsonValue]) -> Iterator[str]:
     if branches is not None:
         taken, total = branches["taken"], branches["total"]
         yield ""
-        yield f"branches of spyrec taken: {taken} of {total} ({taken / total:.1%}), in {branches['watched_cases']} cases"
+        watched = branches["watched_cases"]
+        yield f"branches of spyrec taken: {taken} of {total} ({taken / total:.1%}), new ones in {watched} cases"
     refusals = cast("Mapping[str, int]", data["refusals"])
     yield ""
     yield f"refused by: {', '.join(f'{name} {count}' for name, count in refusals.items()) or 'nothing'}"

@@ -1,4 +1,4 @@
-"""A campaign from its first case to its last: cases spread over workers, failures made small, everything kept at once."""
+"""A campaign from its first case to its last: cases on workers, failures made small, everything kept at once."""
 
 from __future__ import annotations
 

@@ -15,13 +15,11 @@ from typing import Any, cast
 
 import orjson
 
-import spyrec
 from benchmarks.campaign.kinds import KINDS
-from benchmarks.campaign.verdicts import FAILURE, Case, Verdict
+from benchmarks.campaign.verdicts import FAILURE, PACKAGE, Case, Verdict
 from spyrec.diagnostics.json_reading import JsonValue
 
 FUNCTION = "benchmarks.campaign.task:run_case"
-PACKAGE = Path(spyrec.__file__).parent
 
 Arcs = dict[str, list[tuple[int, int]]]
 """Branches taken by file, each from a line to a line."""

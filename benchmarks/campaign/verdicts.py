@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import spyrec
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
 
 Case: TypeAlias = dict[str, JsonValue]
 """A case as JSON: all that it takes to try it again."""
+
+PACKAGE = Path(spyrec.__file__).parent
 
 OK, INVALID, FAILURE = "ok", "invalid", "failure"
 WRONG, CRASH, HANG, MEMORY, DEATH = "wrong", "crash", "hang", "memory", "death"
@@ -76,6 +79,10 @@ def verdict_of(trial: Callable[[], None]) -> Verdict:
 def site_of(error: BaseException) -> str:
     """Return the type of an exception and its innermost functions of ours, without numbers of lines."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "spyrec" in Path(frame.filename).parts] or list(frames)
-    places = [f"{Path(frame.filename).stem}.{frame.name}" for frame in own[-_FRAMES:]]
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)] or list(frames)
+    places = [f"{_module(Path(frame.filename))}.{frame.name}" for frame in own[-_FRAMES:]]
     return f"{type(error).__name__} in {' <- '.join(reversed(places))}"
+
+
+def _module(path: Path) -> str:
+    return path.parent.name if path.stem == "__init__" else path.stem
