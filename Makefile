@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TORCH := .cache/torch
+BROWSERS := chromium chromium-driver firefox-esr
 MODELS := torch==2.13.0 transformers==5.23.0 expecttest==0.3.0
 TORCH_TESTS := tests/frontends tests/torch_backend tests/conformance/test_torch.py tests/catalogue/test_against_torch.py \
 	tests/catalogue/test_promotion_against_torch.py tests/catalogue/test_signatures_against_torch.py
@@ -45,11 +46,11 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet --ignore=tests/report/browser
 	@echo "left out: tests/report/browser, the report's page in real browsers (make browser-test)"
 
-# Firefox is driven too where geckodriver is on the path: Debian has none.
+# Debian has no driver of Firefox: it comes with the extra browser, or from the path.
 browser-test: $(STAMP)
-	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
-	  { echo "installing chromium and chromium-driver from Debian's packages"; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >&2
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null && command -v firefox-esr >/dev/null || \
+	  { echo "installing $(BROWSERS) from Debian's packages"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(BROWSERS); } >&2
 	@$(BIN)/python -m pytest --quiet tests/report/browser
 
 report-assets: $(STAMP)

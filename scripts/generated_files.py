@@ -23,6 +23,7 @@ from spyrec.frontends.op_parameters import stub_text
 from spyrec.ir.op_docs import docs_page
 from spyrec.ir.schema import graph_schema
 from spyrec.passes import pass_docs
+from spyrec.sweep.settings import sweep_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # scripts and examples are no installed packages
@@ -57,6 +58,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "schemas/opspec.schema.json": opspec_schema,
     "schemas/spyrecode.schema.json": spyrecode_schema,
     "schemas/superdsc.schema.json": superdsc_schema,
+    "schemas/sweep.schema.json": sweep_schema,
     "spyrec/frontends/op_methods.pyi": stub_text,
     "tests/fixtures/public_surface.txt": _public_surface,
 }

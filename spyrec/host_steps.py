@@ -13,8 +13,8 @@ import numpy.typing as npt
 from spyrec.bundle.bundle_content import GRAPH_FILE, BundleContent
 from spyrec.bundle.manifest import HostStep
 from spyrec.compare.bundle_graph import graph_of_bundle
+from spyrec.compare.check import constant_loader
 from spyrec.diagnostics import Location, refuse
-from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph, Node
 from spyrec.ir.host_ops import compute_on_host
 
@@ -24,16 +24,16 @@ HostArray = npt.NDArray[np.generic]
 class HostSteps:
     """The steps of one bundle.
 
-    Errors: SPY0611 a step names what the bundle's graph lacks, or the bundle holds no graph; those of the graph.
+    Errors: SPY0611 a step names what the bundle's graph lacks, or the bundle holds no graph; those of
+    :func:`graph_of_bundle`.
     """
 
     def __init__(self, bundle: BundleContent) -> None:
         if bundle.graph_json is None:
             raise refuse("SPY0611", "the manifest has steps of the host, and the bundle holds no graph.json")
         self._bundle = bundle
-        self._text = bundle.graph_json
         self._extents: Mapping[str, int] = {}
-        self._graph, self._stored = graph_of_bundle(self._text)
+        self._graph, self._stored = graph_of_bundle(bundle)
         self._nodes = self._steps()
         _refuse_unmade(self._graph, self._nodes, bundle.manifest.host_steps)
 
@@ -53,14 +53,14 @@ class HostSteps:
         Errors: SPY0318 an integer that does not fit.
         """
         if extents != self._extents:
-            self._graph, self._stored = graph_of_bundle(self._text, extents)
+            self._graph, self._stored = graph_of_bundle(self._bundle, extents)
             self._nodes = self._steps()
             self._extents = dict(extents)
         return compute_on_host(self._graph, self._nodes[number], values, self.constant)
 
     def constant(self, name: str) -> HostArray:
-        """Return the numbers of a constant of the graph."""
-        return self._bundle.constants[name] if name in self._stored else load_constant(self._graph, name)
+        """Return the numbers of a constant of the graph; errors as :func:`constant_loader`."""
+        return constant_loader(self._bundle, self._graph, self._stored)(name)
 
     def is_constant(self, name: str) -> bool:
         """Whether a value of the graph is a constant."""

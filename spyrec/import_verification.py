@@ -248,8 +248,7 @@ def _at_extents(graph: Graph, bundle: Bundle, inputs: Mapping[str, HostArray]) -
     extents = chosen_extents(inputs, expected_inputs(bundle.manifest), bundle.manifest.symbolic_dims)
     if not extents:
         return graph
-    assert bundle.graph_json is not None
-    found, stored = graph_of_bundle(bundle.graph_json, extents)
+    found, stored = graph_of_bundle(bundle, extents)
     return replace(found, constants={**found.constants, **{name: graph.constants[name] for name in stored}})
 
 

@@ -43,6 +43,9 @@ NEEDS = {
     "compare/test_mlir_bindings.py": ("torch_mlir", "mlir"),
     "exec/test_c_boundary.py": ("cffi", "cabi"),
     "exec/test_c_programs.py": ("cffi", "cabi"),
+    "sweep/test_faults.py": ("distributed", "sweep"),
+    "sweep/test_sweep_page.py": ("distributed", "sweep"),
+    "sweep/test_sweep_verb.py": ("distributed", "sweep"),
     "report/browser/test_views.py": ("selenium", "browser"),
 }
 """Test file -> the package that it cannot do without, and the extra that brings it."""

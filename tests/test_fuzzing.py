@@ -130,6 +130,33 @@ def test_a_planted_fault_is_seen(
     assert wanted in judged(verb)
 
 
+BUSY = """
+import time
+print(0, flush=True)
+while True: time.process_time()
+"""
+
+
+def test_a_worker_that_computes_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left a core and is silent hangs; who waits for one does not."""
+    monkeypatch.setattr(campaign, "_WORKER", (sys.executable, "-c", BUSY))
+    monkeypatch.setattr(campaign, "_SILENT_SECONDS", 1.0)
+    assert [item.fault for item in campaign.run(range(1), 0).finds] == ["hangs"]
+
+
+def _starved(_process: int) -> tuple[bool, float]:
+    return True, 0.0
+
+
+def test_a_worker_that_waits_for_a_core_is_let_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        campaign, "_WORKER", (sys.executable, "-c", BUSY.replace("while True", "while time.process_time() < 2"))
+    )
+    monkeypatch.setattr(campaign, "_SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(campaign, "_processor_of", _starved)
+    assert [item.fault for item in campaign.run(range(1), 0).finds] == ["ends the process with 0: "]
+
+
 WORKER = """
 import os, sys, time
 home, seed, begin, end, step = sys.argv[1:6]

@@ -30,7 +30,7 @@ from spyrec.passes.planning.traffic import kernel_traffic
 
 Doubles = npt.NDArray[np.float64]
 
-_WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3}
+_WEIGHTS = {"out:layout": 0.7, "out:cores<8": 0.3, "out:narrow": 0.3}
 """Configurations out of scope that tell terms apart, and how much they count beside those in scope."""
 
 _HOLD = 0.03
@@ -41,6 +41,7 @@ _STEPS = 40
 
 _PUBLISHED = {
     "reduction.half_bytes_per_us": CALIBRATED.memory_bytes_per_us / 2.0,
+    "reduction.half_resonance": 0.0,
     "reduction.vector_bytes_per_us": CALIBRATED.core_memory_bytes_per_us,
     "core_memory_bytes_per_us": LIMITS["core_memory_bytes_per_us"] / 2.0,
     "overlap": 0.5,
@@ -49,6 +50,9 @@ _PUBLISHED = {
     "matmul.most_spill": 1.0,
 }
 """Starts of figures that ``calibrated`` lacks or leaves open: halves of a limit, published rates, one pass."""
+
+_RATES = ("_per_us", "reduction.floor", "reduction.span")
+"""Ends of the names of figures that are as many bytes or multiply-adds in a time."""
 
 _FACTORS = frozenset({"streams.half_share", "matmul.depth_split", "matmul.batch_split"})
 
@@ -124,15 +128,28 @@ def fitted(
 
     ``without``: terms that are left where they do nothing.
     """
+    count = sum(_weight(case.measurement) > 0.0 for case in cases)
+    if count < _LEAST_CASES:
+        raise refuse("SPY0789", f"{count} of the configurations can be used, a fit needs {_LEAST_CASES}")
+    return _fitted(cases, source, base, steps, without)
+
+
+def _fitted(
+    cases: Sequence[Case], source: str, base: TargetProfile, steps: int, without: Collection[str]
+) -> TargetProfile:
+    """Return what :func:`fitted` does of however many cases: what they do not tell stays where a fit starts it."""
     base = with_figures(base, {name: neutral_figure(name) for name in without}, source)
     used = [(case, weight) for case in cases if (weight := _weight(case.measurement)) > 0.0]
-    if len(used) < _LEAST_CASES:
-        raise refuse("SPY0789", f"{len(used)} of the configurations can be used, a fit needs {_LEAST_CASES}")
     names = [name for name in figure_names() if name not in without]
-    neutral = np.array([neutral_figure(name) for name in names])
-    scale = np.where(neutral > 0.0, neutral, 1.0)
-    most = np.array([LIMITS.get(name, math.inf) for name in names]) / scale
     logs = np.array([math.log(case.measurement.measured_us) for case, _ in used])
+    starts = {name: neutral_figure(name) for name in names}
+    first = with_figures(base, starts, source)
+    slower = _power_of_two(logs - np.log([case.simulated_us(first) for case, _ in used]))
+    most = np.array([LIMITS.get(name, math.inf) for name in names])
+    neutral = np.array([value / slower if name.endswith(_RATES) else value for name, value in starts.items()])
+    neutral = np.minimum(neutral, most)
+    scale = np.where(neutral > 0.0, neutral, 1.0)
+    most = most / scale
     weights = np.array([weight for _, weight in used])
 
     def residuals(values: Any) -> Any:  # noqa: ANN401 -- SciPy's arrays
@@ -147,6 +164,14 @@ def fitted(
     )
     figures = dict(zip(names, (_rounded(value) for value in (found.x * scale).tolist()), strict=True))
     return with_figures(base, figures, source)
+
+
+def _power_of_two(logs: Doubles) -> float:
+    """Return by what power of two times are longer than those of the rates that a fit starts at.
+
+    From rates far off it would not come back in its steps: a card of half of them is fitted from half of them.
+    """
+    return 2.0 ** round(float(np.median(logs)) / math.log(2.0)) if logs.size else 1.0
 
 
 def _least_squares() -> Callable[..., Any]:
@@ -178,7 +203,7 @@ def cross_validated(
     found: dict[str, float] = {}
     for fold in range(folds):
         rest = [case for case in cases if _fold_of(case.measurement, folds) != fold]
-        profile = fitted(rest, source, base, without=without)
+        profile = _fitted(rest, source, base, _STEPS, without)
         left_out = [case for case in cases if _fold_of(case.measurement, folds) == fold]
         found |= {case.measurement.name: case.simulated_us(profile) for case in left_out}
     return found

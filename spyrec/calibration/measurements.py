@@ -87,12 +87,17 @@ def read_measurements(path: Path) -> tuple[Measurement, ...]:
         raise _wrong(place, f"it is not UTF-8 at byte {error.start}") from None
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     found: list[Measurement] = []
+    lines: dict[str, int] = {}
     try:
         missing = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
         if missing:
             raise _wrong(place, f"it has no column {', '.join(missing)}")
         for row in rows:
-            measurement = _measurement(row, Location(f"{path}:{rows.line_num}"))
+            here = Location(f"{path}:{rows.line_num}")
+            measurement = _measurement(row, here)
+            first = lines.setdefault(measurement.name, rows.line_num)
+            if first != rows.line_num:
+                raise _wrong(here, f'id is "{measurement.name[:40]}", line {first} has it too')
             if measurement.op in _GRAPHS:
                 found.append(measurement)
             if len(found) > _MOST_ROWS:

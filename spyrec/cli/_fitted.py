@@ -54,8 +54,12 @@ def fitted(text: str, width: int | None) -> Iterator[str]:
     It is cut between words alone, so that a name longer than ``width`` stays whole.  In a line of a list (a name, two
     spaces or more, words) the rest stands below the words.  What a terminal would obey stands as ``?``.
     """
-    for line in harmless(text).split("\n"):
-        if width is None or len(line) <= width:
+    lines = harmless(text).split("\n")
+    if width is None:
+        yield from lines
+        return
+    for line in lines:
+        if len(line) <= width:
             yield line
             continue
         begin = len(line) - len(line.lstrip())

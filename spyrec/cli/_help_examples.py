@@ -21,5 +21,6 @@ HELP_EXAMPLES: dict[str, str] = {
     "report": "spyrec report add_mul.bundle --json",
     "run": "spyrec run add_mul.bundle --random 1 --check",
     "schema": "spyrec schema graph",
+    "sweep": "spyrec sweep SWEEP.toml -o nightly --parquet",
 }
 """Verb -> command line.  Files that it names are made by the lines of other verbs, or are a graph of one's own."""

@@ -26,6 +26,7 @@ def to_json(reading: BundleReading, shown: Shown) -> JsonObject:
         "path": str(reading.path),
         "name": None if manifest is None else manifest.name,
         "predicted_us": None if figures is None else figures.simulated_us,
+        "predicted_us_uncertainty": None if figures is None else figures.simulated_us_uncertainty,
         "arguments": [] if manifest is None else [_argument(item) for item in manifest.arguments],
         "programs": [_program(item, shown) for item in reading.programs],
     }
@@ -87,6 +88,7 @@ def _operation(item: OperationReading, core: int | None) -> JsonObject:
         "cores": list(item.call.core_ids),
         "from": dsc.provenance,
         "predicted_us": None if figures is None else figures.simulated_us,
+        "predicted_us_uncertainty": None if figures is None else figures.simulated_us_uncertainty,
         "executions": None if figures is None else figures.executions,
         "dims": {
             dim: {"extent": extent, "parts": dsc.work_slices[dim], "per_core": dsc.core_extent[dim]}

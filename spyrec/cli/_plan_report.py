@@ -7,7 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from spyrec.cli._fitted import table_lines
-from spyrec.cli._stats_report import uncertainty_text
+from spyrec.cli._stats_report import share_text, uncertainty_text
+from spyrec.hardware.cost import total_uncertainty
 
 if TYPE_CHECKING:
     from spyrec.hardware.plan_record import (
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     )
 
 _OPERATIONS = (
-    "op", "writes", "in loops", "divided", "executions", "read", "written", "core reads", "flops", "us",
+    "op", "writes", "in loops", "divided", "executions", "read", "written", "core reads", "flops", "us", "±",
 )  # fmt: skip
-_LOOPS = ("loop", "tiles", "read", "written", "us")
+_LOOPS = ("loop", "tiles", "read", "written", "us", "±")
 _TENSORS = ("tensor", "role", "lies in", "size", "read", "written")
 _RESIDENTS = ("tensor", "bytes of each core", "from op", "to op", "size")
 _DECISIONS = ("decision", "about", "saves", "saves us", "why", "instead of")
-_NUMBERS = {"executions", "read", "written", "core reads", "flops", "us", "size", "saves", "saves us"}
+_NUMBERS = {"executions", "read", "written", "core reads", "flops", "us", "±", "size", "saves", "saves us"}
 
 
 def plan_lines(figures: PlanFigures) -> list[str]:
@@ -35,7 +36,7 @@ def plan_lines(figures: PlanFigures) -> list[str]:
     lines = [f"Predicted per run: {counted}; times are simulated (profile {figures.profile})."]
     for number, operations in groupby(figures.operations, key=lambda item: item.program):
         lines += _section(f"program {number}", _OPERATIONS, [_operation(item) for item in operations])
-    lines += _section("loops", _LOOPS, [_loop(item) for item in figures.loops])
+    lines += _section("loops", _LOOPS, [_loop(item, figures) for item in figures.loops])
     lines += _section("tensors", _TENSORS, [_tensor(item) for item in figures.tensors])
     lines += _section("scratchpads", _RESIDENTS, [_resident(item) for item in figures.lx.residents])
     lines += _section("decisions", _DECISIONS, [_decision(item) for item in figures.notes])
@@ -61,6 +62,7 @@ def _operation(item: PlannedOperation) -> tuple[str, ...]:
         f"{item.hbm_core_read_bytes:,}",
         f"{item.flops:,}",
         f"{item.simulated_us:,.3f}",
+        share_text(item.simulated_us_uncertainty),
     )
 
 
@@ -70,14 +72,19 @@ def _divided(item: PlannedOperation) -> str:
     return f"{source} -> {slices}" if source else slices
 
 
-def _loop(item: PlannedLoop) -> tuple[str, ...]:
+def _loop(item: PlannedLoop, figures: PlanFigures) -> tuple[str, ...]:
     return (
         str(item.number),
         f"{item.count} of {item.tile} along {item.dim}",
         f"{item.hbm_read_bytes:,}",
         f"{item.hbm_write_bytes:,}",
         f"{item.simulated_us:,.3f}",
+        share_text(_uncertainty([inner for inner in figures.operations if item.number in inner.loops])),
     )
+
+
+def _uncertainty(operations: Sequence[PlannedOperation]) -> float | None:
+    return total_uncertainty((item.simulated_us, item.simulated_us_uncertainty) for item in operations)
 
 
 def _tensor(item: PlannedTensor) -> tuple[str, ...]:
@@ -105,10 +112,7 @@ def _totals(figures: PlanFigures) -> list[str]:
     moved, bound = figures.hbm_read_bytes + figures.hbm_write_bytes, figures.lower_bound_bytes
     lx = figures.lx
     planner = "" if lx.planner is None else f", planner {lx.planner.name} {lx.planner.version}"
-    times = (
-        (number, sum(item.simulated_us for item in items))
-        for number, items in groupby(figures.operations, key=lambda item: item.program)
-    )
+    programs = {number: tuple(items) for number, items in groupby(figures.operations, key=lambda item: item.program)}
     share = uncertainty_text(figures.simulated_us_uncertainty)
     ring = sum(item.ring_bytes for item in figures.operations)
     ratio = f"{moved / bound:.4f}" if bound else "-"
@@ -117,6 +121,11 @@ def _totals(figures: PlanFigures) -> list[str]:
         f"lower bound {bound:,} bytes, ratio {ratio}",
         f"scratchpads: {lx.peak_bytes:,} of {lx.usable_bytes:,} usable bytes of each core{planner}",
         *([f"shuffles: {ring:,} bytes over the ring"] if ring else []),
-        *(f"program {number}: {time_us:,.3f} us" for number, time_us in times),
+        *(_program(number, operations) for number, operations in programs.items()),
         f"flops {figures.flops:,}, predicted time {figures.simulated_us:,.3f} us{share}",
     ]
+
+
+def _program(number: int, operations: Sequence[PlannedOperation]) -> str:
+    time_us = sum(item.simulated_us for item in operations)
+    return f"program {number}: {time_us:,.3f} us{uncertainty_text(_uncertainty(operations))}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import Diagnostic, Location
 from spyrec.diagnostics.source_text import SourceText
+from spyrec.diagnostics.toml_text import TomlText
 
 if TYPE_CHECKING:
     from spyrec.diagnostics.json_reading import JsonValue
@@ -61,7 +62,8 @@ def _source(file: str) -> SourceText | None:
 
 @lru_cache(maxsize=4)
 def _text(path: Path, file: str, state: tuple[int, ...]) -> SourceText:  # noqa: ARG001 -- a file of another state is read
-    return SourceText(path.read_text(encoding="utf-8"), file)
+    text = path.read_text(encoding="utf-8")
+    return TomlText(text, file) if path.suffix == ".toml" else SourceText(text, file)
 
 
 def _in_program(found: Diagnostic, place: Location, source: SourceText) -> Location | None:

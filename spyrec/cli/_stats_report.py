@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from spyrec.runtime.device import OperationStats
 
 _HEADS = (
-    "file", "op", "limit", "unit", "cores", "executions", "simulated us", "read", "written", "core reads", "flops",
+    "file", "op", "limit", "unit", "cores", "executions", "simulated us", "±", "read", "written", "core reads", "flops",
     "utilisation", "flops/byte", "ridge",
 )  # fmt: skip
 _NUMBERS = range(4, len(_HEADS))
@@ -35,6 +35,7 @@ def _row(operation: OperationStats) -> tuple[str, ...]:
         str(operation.cores),
         f"{operation.executions:,}",
         _time(operation.simulated_us),
+        share_text(operation.simulated_us_uncertainty),
         f"{operation.hbm_read_bytes:,}",
         f"{operation.hbm_write_bytes:,}",
         f"{operation.hbm_core_read_bytes:,}",
@@ -56,6 +57,11 @@ def _total_lines(stats: RunStats) -> list[str]:
     texts = {name: _time(value) if name == "simulated_us" else f"{value:,}" for name, value in fields.items()}
     shares = {"simulated_us": share}
     return [f"{name.ljust(width)}  {text:>16}{shares.get(name, '')}" for name, text in texts.items()]
+
+
+def share_text(share: float | None) -> str:
+    """Return an uncertainty as the cell of a table."""
+    return "-" if share is None else f"{100 * share:.0f} %"
 
 
 def uncertainty_text(share: float | None) -> str:

@@ -19,9 +19,7 @@ def command(*, name: str | None, as_json: bool) -> int:
 
     ops = {definition.name: definition for definition in public_ops()}
     if name is not None and name not in ops:
-        close = get_close_matches(name, ops, n=3)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise click.BadParameter(f'no op is named "{name[:80]}"{hint}', param_hint="NAME")
+        raise click.BadParameter(_why_not(name, list(ops)), param_hint="NAME")
     chosen = list(ops.values()) if name is None else [ops[name]]
     if as_json:
         records = [op_record(definition) for definition in chosen]
@@ -34,3 +32,17 @@ def command(*, name: str | None, as_json: bool) -> int:
     else:
         say(details(chosen[0]))
     return 0
+
+
+def _why_not(name: str, ops: list[str]) -> str:
+    """Return why no op has this name: it is refused, called otherwise, or written wrong."""
+    from spyrec.ir.refused_ops import OTHER_NAMES, refusal
+
+    refused = refusal(name)
+    if refused is not None:
+        return f"{refused[0]} is no op of a graph: {refused[1]}"
+    if name in OTHER_NAMES:
+        return f"no op is named {name}: a graph has it as {' or '.join(OTHER_NAMES[name])}"
+    close = get_close_matches(name, ops, n=3)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    return f'no op is named "{name[:80]}"{hint}'

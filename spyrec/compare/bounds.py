@@ -10,6 +10,7 @@ error is known, not guessed.  Values are dropped after their last use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -23,9 +24,10 @@ from spyrec.dataclass import dataclass
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.graph import Graph, Node, Operand
 from spyrec.ir.host_ops import host_reason
-from spyrec.ir.inference import number_dtype, operand_types
+from spyrec.ir.inference import operand_types
 from spyrec.ir.numbers import decode
 from spyrec.ir.opdef import OpDef, OpKind, catalogue
+from spyrec.ir.promotion import Promotion, promotion
 from spyrec.ir.types import TensorType
 from spyrec.progress import counted
 
@@ -96,7 +98,7 @@ class _Walk:
             if len(node.outputs) != 1:
                 continue  # each result is an op of its own
             operands = [name for name in node.inputs if isinstance(name, str)]
-            roundings = catalogue()[node.op].roundings
+            roundings = catalogue()[node.op].stated_roundings(node.attributes)
             became = made.get(node.output)
             is_other = became not in (None, (node.op, node.attributes))
             is_exact = became is not None and roundings is not None and roundings.is_exact
@@ -112,9 +114,7 @@ class _Walk:
         """Return the track of a result that was made of several nodes, with no more than its op's error."""
         source, node = self._held[name]
         definition = catalogue()[node.op]
-        operands = tuple(self._operand(operand, node, definition, source) for operand in node.inputs)
-        if not definition.is_variadic:
-            operands += (None,) * (len(definition.operands) - len(operands))
+        operands = self._operands(node, definition, source)
         for operand in {operand for operand in node.inputs if isinstance(operand, str)}:
             self._remaining[operand] -= node.inputs.count(operand)
             if self._remaining[operand] == 0:
@@ -135,9 +135,7 @@ class _Walk:
     def run(self, node: Node, index: int) -> None:
         """Evaluate one node and drop the values it used last."""
         definition = catalogue()[node.op]
-        operands = tuple(self._operand(operand, node, definition) for operand in node.inputs)
-        if not definition.is_variadic:
-            operands += (None,) * (len(definition.operands) - len(operands))
+        operands = self._operands(node, definition)
         names = [operand for operand in node.inputs if isinstance(operand, str)]
         for name in names:
             self._remaining[name] -= 1
@@ -155,14 +153,25 @@ class _Walk:
     def _types(self, node: Node, definition: OpDef) -> list[TensorType | None]:
         return list(operand_types(definition, node.inputs, self._graph.values))
 
-    def _operand(self, operand: Operand, node: Node, definition: OpDef, source: Graph | None = None) -> Track | None:
+    def _operands(self, node: Node, definition: OpDef, source: Graph | None = None) -> tuple[Track | None, ...]:
+        """Return what is known of a node's operands as it computes with them, absent ones as ``None``.
+
+        ``source``: the graph that the node is of, by default the device's.
+        """
+        promoted = promotion(source or self._graph, node)
+        found = [self._operand(index, operand, promoted) for index, operand in enumerate(node.inputs)]
+        if not definition.is_variadic:
+            found.extend([None] * (len(definition.operands) - len(found)))
+        return tuple(found)
+
+    def _operand(self, index: int, operand: Operand, promoted: Promotion) -> Track | None:
         if isinstance(operand, str):
-            return self.track(operand)
+            track = self.track(operand)
+            return track.promoted(partial(promoted.tensor, index)) if promoted.whole is not None else track
         if operand is None:
             return None
-        dtype = number_dtype(definition, node.inputs, (source or self._graph).values)
-        carrier = np.float64 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64
-        return stored_exactly_known(np.asarray(operand.value, carrier), storage_of(dtype, self._numerics))
+        assert promoted.held is not None, operand
+        return stored_exactly_known(promoted.number(index, operand), storage_of(promoted.held, self._numerics))
 
 
 def rule_of(definition: OpDef, operands: Sequence[Storage | None], result: Storage) -> ErrorRule:
@@ -254,7 +263,7 @@ class _NodeRun:
         is_cast = self.definition.kind is OpKind.CAST
         # integers have more digits than floats; a bool is cast on the device, and is 0 or 1 in any format
         if self.is_on_host and (not is_cast or is_whole):
-            return host_rule(self.definition, self._storage.is_exact)
+            return host_rule(self.definition.stated_roundings(self.node.attributes), self._storage.is_exact)
         return rule_of(self.definition, stored, self._storage)
 
     def _samples(self, simulation: Simulation, rule: ErrorRule, noise: Floats | None) -> tuple[Array, ...] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from spyrec.bundle.bundle_content import CONSTANTS_FILE
@@ -28,14 +29,10 @@ def bundle_files(root: Path) -> set[str]:
 
     A link that leaves the directory is refused: errors SPY0603, SPY0605.
     """
-    found: set[str] = set()
-    for path in _candidates(root):
-        name = path.relative_to(root).as_posix()
-        if _TOP.fullmatch(name) or _PROGRAM.fullmatch(name):
-            found.add(name)
+    found = {name for name in _candidates(root) if _TOP.fullmatch(name) or _PROGRAM.fullmatch(name)}
     programs = [name for name in found if name.endswith(PROGRAM_FILE)]
     for name in programs:
-        found.update(_named_by(root, name))
+        found.update(_named_by(root, name, found))
     files = BundleFiles(root, None)
     for name in found:
         files.resolve(name)
@@ -52,13 +49,25 @@ def left_out_files(root: Path) -> frozenset[str]:
     return frozenset({CONSTANTS_FILE, *listed.split("\n")} - {""})
 
 
-def _candidates(root: Path) -> Iterator[Path]:
-    """Yield the files at the depths where a bundle has any."""
-    for pattern in ("*", "dci/*", "spyreCodeDir/*", "kernels/*/*", "kernels/*/spyreCodeDir/*"):
-        yield from (path for path in root.glob(pattern) if not path.is_dir())
+def _candidates(root: Path) -> Iterator[str]:
+    """Yield the relative paths of what is no directory, at the depths where a bundle has any."""
+    folders = ["", "dci/", "spyreCodeDir/"]
+    for kernel in _names(root, "kernels/", are_folders=True):
+        folders += [f"kernels/{kernel}/", f"kernels/{kernel}/spyreCodeDir/"]
+    for folder in folders:
+        yield from (folder + name for name in _names(root, folder, are_folders=False))
 
 
-def _named_by(root: Path, program: str) -> Iterator[str]:
+def _names(root: Path, folder: str, *, are_folders: bool) -> list[str]:
+    """Return the names in a folder, of folders or of anything else; none where there is no such folder."""
+    try:
+        with os.scandir(root / folder) as items:
+            return [item.name for item in items if item.is_dir() is are_folders]
+    except OSError:
+        return []
+
+
+def _named_by(root: Path, program: str, known: Collection[str]) -> Iterator[str]:
     """Yield the SuperDSC files that a ``bundle.mlir`` names, under whatever name, where they exist."""
     folder = program.removesuffix(PROGRAM_FILE)
     parsed = _program(root / program)
@@ -66,7 +75,7 @@ def _named_by(root: Path, program: str) -> Iterator[str]:
         return  # a damaged program is compared as text
     for call in executes(parsed.body):
         name = folder + call.sdsc_filename
-        if is_inside(name) and (root / name).is_file():
+        if name not in known and is_inside(name) and (root / name).is_file():
             yield name
 
 

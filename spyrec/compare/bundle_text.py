@@ -28,6 +28,7 @@ from spyrec.emulator.geometry import short_gap_dims
 from spyrec.hardware import dlfloat
 from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
+from spyrec.notebook import time_text
 
 LEAST_COLUMNS, MOST_COLUMNS = 60, 100
 
@@ -76,7 +77,8 @@ def _head(reading: BundleReading, shown: Shown) -> Iterator[str]:
     parts = [f"{name}: {counted(len(reading.programs), 'program')}", counted(len(operations), "operation")]
     figures = None if manifest is None else manifest.figures
     if figures is not None:
-        parts.append(f"predicted {figures.simulated_us:,.3f} us ({figures.profile})")
+        time = time_text(figures.simulated_us, figures.simulated_us_uncertainty)
+        parts.append(f"predicted {time} ({figures.profile})")
     if not reading.path.is_dir():
         parts = [f"{name}: a SuperDSC by itself, symbols are bound by the bundle.mlir that executes it"]
     elif manifest is None:
@@ -157,7 +159,7 @@ def operation_lines(program: ProgramReading, item: OperationReading, depth: int,
     if item.figures is not None:
         each = item.figures.simulated_us / max(1, item.figures.executions)
         times = f", {item.figures.executions:,} times" if item.figures.executions != 1 else ""
-        parts.append(f"predicted {each:,.3f} us{times}")
+        parts.append(f"predicted {time_text(each, item.figures.simulated_us_uncertainty)}{times}")
     yield from _text(indent, ", ".join(parts), columns)
     if dsc.provenance is not None:
         yield from _text(indent + 4, f"from {dsc.provenance}", columns)

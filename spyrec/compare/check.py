@@ -111,10 +111,9 @@ def check_bundle(
     The bundle holds its graph.  Errors: SPY0802 a constant of the graph is not in the bundle; SPY01xx and SPY02xx a
     ``graph.json`` that does not read.
     """
-    assert bundle.graph_json is not None
     expected = expected_inputs(bundle.manifest)
     extents = chosen_extents(inputs, expected, bundle.manifest.symbolic_dims)
-    graph, stored = graph_of_bundle(bundle.graph_json, extents)
+    graph, stored = graph_of_bundle(bundle, extents)
     load = constant_loader(bundle, graph, stored)
     reports = check_outputs(graph, inputs, outputs, numerics, load, has_windows=_has_windows(bundle))
     return {name: located_report(bundle, name, report) for name, report in reports.items()}
@@ -127,10 +126,9 @@ def check_tiled(
 
     Errors: SPY0984 the graph states sizes that no longer fit; SPY0802.
     """
-    assert bundle.graph_json is not None
     shapes = {name: array.shape for name, array in inputs.items()}
     try:
-        graph, stored = graph_of_bundle(bundle.graph_json, shapes=shapes)
+        graph, stored = graph_of_bundle(bundle, shapes=shapes)
     except SpyrecError as error:
         hint = "run without the check, or check at the compiled shapes"
         fact = "the graph cannot be read at the shapes of this run"
@@ -145,7 +143,10 @@ def _has_windows(bundle: BundleContent) -> bool:
 
 
 def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str]) -> LoadConstant:
-    """Return what gives the numbers of a constant of the bundle's graph; errors SPY0802 where the bundle lacks them."""
+    """Return what gives the numbers of a constant of the bundle's graph.
+
+    Errors: SPY0802 the bundle lacks them, SPY0611 it has others than the graph says.
+    """
 
     def load(name: str) -> Array:
         if name not in stored:
@@ -153,7 +154,13 @@ def constant_loader(bundle: BundleContent, graph: Graph, stored: frozenset[str])
         if name not in bundle.constants:
             hint = "compile the graph again, or run the bundle without the check"
             raise refuse("SPY0802", f'constant "{name}" of the graph has no numbers in the bundle', hint=hint)
-        return bundle.constants[name]
+        array, wanted = bundle.constants[name], graph.type_of(name)
+        if (array.shape, array.dtype) != (wanted.shape, wanted.dtype.carrier):
+            fact = (
+                f'constant "{name}" is {wanted} in the graph, and {array.dtype.name}{list(array.shape)} in the bundle'
+            )
+            raise refuse("SPY0611", fact)
+        return array
 
     return load
 

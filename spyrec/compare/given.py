@@ -115,8 +115,7 @@ def given_tensors(
         dtype = argument.dtype if argument.dtype is not None and has_host_form(argument) else DType.FLOAT32
         found[result] = GivenTensor(result, actual_shape(argument, extents), dtype)
     if with_values:
-        assert bundle.graph_json is not None
-        graph, _ = graph_of_bundle(bundle.graph_json, extents)
+        graph, _ = graph_of_bundle(bundle, extents)
         produced = (name for node in graph.live_nodes() for name in node.outputs)
         found |= {name: GivenTensor(name, (kind := graph.type_of(name)).shape, kind.dtype) for name in produced}
     return tuple(found.values())

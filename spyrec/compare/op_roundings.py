@@ -28,12 +28,13 @@ def held_to_op(definition: OpDef, attributes: Attributes, operands: Sequence[Tra
     Where an operand may be another one by a choice that rounding turned over, the track stays: samples do not show it.
     So it does where the op itself chooses, as frac does, and its operand is not known to the last digit.
     """
-    assert definition.roundings is not None
+    stated = definition.stated_roundings(attributes)
+    assert stated is not None
     if any(operand is not None and operand.jump is not None for operand in operands):
         return track
-    op = _Op(definition, attributes, definition.roundings)
+    op = _Op(definition, attributes, stated)
     bound = op.bound(operands, track)
-    if definition.roundings.is_exact and op.is_sampled(operands):
+    if stated.is_exact and op.is_sampled(operands):
         bound = np.where(track.jump_or_zero() > 0, np.inf, bound)
     jump = None if track.jump is None else np.minimum(track.jump, bound)
     return replace(track, error=np.minimum(track.bound(), bound), jump=jump)

@@ -17,7 +17,7 @@ from spyrec.compare.error_rule import ErrorRule, Errors, IsAtKink, Spread, Step,
 from spyrec.compare.kinks import is_extremum_undecided, is_kink_in_reach, is_pair_undecided
 from spyrec.compare.storage import Array, Floats, absolute_difference
 from spyrec.device_ops.record import ErrorKind
-from spyrec.ir.opdef import DeviceOp, OpDef, OpError, OpKind
+from spyrec.ir.opdef import DeviceOp, OpDef, OpError, OpKind, Roundings
 from spyrec.ir.ops.pools import AvgPoolAttributes
 from spyrec.ir.windows import per_dim
 
@@ -301,12 +301,12 @@ _HOST_EXACT = ErrorRule(_of_corners, rounds=False, is_continuous=False)
 _HOST_CHOICE = ErrorRule(_of_corners, is_continuous=False)
 
 
-def host_rule(definition: OpDef, is_exact: bool) -> ErrorRule:
+def host_rule(stated: Roundings | None, is_exact: bool) -> ErrorRule:
     """Return the rule of an operation that the host computes; ``is_exact``: its results are integers or bools.
 
     One that states 0 roundings chooses a whole number, and may choose the next one where its operands are off.
     """
-    chooses = definition.roundings is not None and definition.roundings.is_exact
+    chooses = stated is not None and stated.is_exact
     return _HOST_EXACT if is_exact else _HOST_CHOICE if chooses else _HOST_FLOAT
 
 

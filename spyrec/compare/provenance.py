@@ -80,8 +80,7 @@ def provenance_of(bundle: BundleContent) -> Provenance:
     compiles to; SPY01xx and SPY02xx a ``graph.json`` that does not
     read; what the passes refuse.
     """
-    assert bundle.graph_json is not None
-    source, stored = graph_of_bundle(bundle.graph_json)
+    source, stored = graph_of_bundle(bundle)
     _refuse_folded(source)
     source = with_contents(source, stored, bundle)
     options = options_of(bundle)
@@ -161,7 +160,8 @@ def _matched(bundle: BundleContent, kernels: KernelGraph, nodes: Mapping[str, No
         placed = list(_placed(program.program.body, 0))
         scheduled = scheduled_kernels(kernels, compiled, is_kept=any(depth for _, depth in placed))
         if len({file for file, _ in placed}) != len(placed) or len(placed) != len(scheduled):
-            return f'program "{step.program}" executes {len(placed)} files, the graph makes {len(scheduled)}'
+            files = "1 SuperDSC" if len(placed) == 1 else f"{len(placed)} SuperDSCs"
+            return f'program "{step.program}" executes {files}, the graph makes {len(scheduled)}'
         for (file, depth), (position, iteration) in zip(placed, scheduled, strict=True):
             kernel = kernels.kernels[position]
             loops = len(kernel.loops) if iteration is None else 0

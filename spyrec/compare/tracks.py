@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -65,10 +66,33 @@ class Track:
         jump = None if self.jump is None else move(self.jump).astype(np.float64, copy=False)
         return Track(exact, device, self.storage, samples, error, jump)
 
+    def promoted(self, convert: Callable[[Array], Array]) -> Track:
+        """Return the track of whole numbers as an op takes them: ``convert`` rounds them, or lets them wrap around.
+
+        What lies within an error of a number is anywhere between what its neighbours become; nothing is known of it
+        where these are in another order.
+        """
+        if self.exact.dtype.kind != "i":
+            return self
+        exact, device = convert(self.exact), convert(self.device)
+        samples = None if self.samples is None else tuple(map(convert, self.samples))
+        if self.error is None:
+            return replace(self, exact=exact, device=device, samples=samples)
+        middle = self.exact.astype(np.float64)
+        reach = np.minimum(self.error, 2.0**62)
+        ends = [convert((middle + side).astype(np.int64)) for side in (-np.ceil(reach), np.ceil(reach))]
+        error = np.maximum(absolute_difference(ends[0], exact), absolute_difference(ends[1], exact))
+        is_turned = np.greater(ends[0], exact) | np.less(ends[1], exact)
+        is_open = (self.error > 0) & (is_turned | ~np.isfinite(self.error))
+        error = np.where(is_open, np.inf, error)
+        jump = None if self.jump is None else np.where(self.jump > 0, error, 0.0)
+        return replace(self, exact=exact, device=device, samples=samples, error=error, jump=jump)
+
 
 def stored_exactly_known(values: Array, storage: Storage) -> Track:
     """Return the track of an input or constant in its host carrier: its rounding on the device is known exactly."""
-    exact = values.astype(np.float64) if values.dtype.kind == "f" else values
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        exact = values.astype(np.float64) if values.dtype.kind == "f" else values
     is_representable = storage.is_exact or (values.dtype.kind == "f" and _holds(storage, values.dtype))
     return Track(exact, exact if is_representable else storage.held(values), storage)
 

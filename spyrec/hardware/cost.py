@@ -366,12 +366,17 @@ def _reduction_rate(record: OperationRecord, fit: ReductionRate, limit: float) -
     rate = min(limit, fit.floor + fit.span * math.exp(-record.result_elements / fit.decay_rows))
     if fit.half_bytes_per_us is not None:
         rate = min(rate, fit.half_bytes_per_us * max(1.0, record.cores / _HALF_THE_CORES))
+    if record.cores <= _HALF_THE_CORES and record.walk.rows == _RESONANT_ROWS * record.cores:
+        rate /= 1.0 + fit.half_resonance
     # a number of cores between two that were measured has the share of the smaller one
     shares = (share for cores, share in fit.share_by_cores if cores <= max(record.cores, 1))
     return rate * max(shares, default=1.0)
 
 
 _HALF_THE_CORES = RING_CORES // 2
+
+_RESONANT_ROWS = 256
+"""Rows of a core, 32 KiB of neighbouring sticks, at which folds of half of the cores or fewer are slower."""
 
 
 def _turnaround(record: OperationRecord, profile: TargetProfile) -> float:
@@ -524,6 +529,8 @@ def _division_cost(record: OperationRecord, terms: MatmulTerms) -> float:
         factor *= terms.depth_split
     if record.batch_cuts > 1:
         factor *= terms.batch_split
+    elif record.batch_order.right > 1 and not record.batch_order.has_shared_right:
+        factor *= 1.0 + terms.strewn_rows * max(0.0, rows / _COHORT - 1.0)
     sticks, rest = divmod(record.core_columns, STICK_BYTES // max(1, record.element_bytes))
     return factor * terms.six_sticks if sticks in (6, 12) and not rest else factor
 

@@ -185,8 +185,9 @@ class ReductionRate:
     """Memory rate of a stick reduction by its result rows: ``floor + span * exp(-rows / decay_rows)``, bytes per us.
 
     ``share_by_cores``: (cores, share of the rate) where fewer cores cannot saturate the memory, fewest first.
-    ``half_bytes_per_us``: what half of the cores get at most; all of them get twice that.  ``vector_bytes_per_us``: at
-    which one core folds, beside the memory; it is not limited apart from other operations where absent.
+    ``half_bytes_per_us``: what half of the cores get at most; all of them get twice that.  ``half_resonance``: by what
+    share that takes longer where each has 256 rows.  ``vector_bytes_per_us``: at which one core folds, beside the
+    memory; it is not limited apart from other operations where absent.
     """
 
     floor: Figure
@@ -194,6 +195,7 @@ class ReductionRate:
     decay_rows: Figure
     share_by_cores: tuple[tuple[int, Figure], ...] = ()
     half_bytes_per_us: Figure | None = None
+    half_resonance: Figure = Figure(0, "no resonance is known", Trust.ASSUMED)
     vector_bytes_per_us: Figure | None = None
 
 
@@ -254,7 +256,10 @@ class MatmulTerms:
     ``left_order``, ``shared_left_order``, ``right_order``: where batches lie between the rows of the first operand, the
     same beside a second one that all batches share, and of the second; in full from four batches, the shared one beyond
     four.  ``result_order``, ``shared_result_order``: the result's bytes again, where batches lie between its rows.
-    ``batch_split``: factor where batches are divided.  ``start_us``: of every execution, to fill the array.
+    ``batch_split``: factor where batches are divided.  ``strewn_rows``: per eight slices of the rows beyond eight, each
+    of which reads a second operand whose batches lie between its rows.
+
+    ``start_us``: of every execution, to fill the array.
     """
 
     fill_exponent: Figure
@@ -270,6 +275,7 @@ class MatmulTerms:
     result_order: Figure
     shared_result_order: Figure
     batch_split: Figure
+    strewn_rows: Figure
     start_us: Figure
 
 
@@ -429,72 +435,74 @@ def _fit(value: float) -> Figure:
     return Figure(value, _TIMINGS, Trust.FITTED)
 
 
-_OF_REDUCTIONS = Figure(0.061, "that of reductions: four of 1.4 % are too few to tell", Trust.ASSUMED)
-_OF_PARTIAL = Figure(0.115, "that of operands that do not fill the result: few were measured", Trust.ASSUMED)
+_OF_REDUCTIONS = Figure(0.062, "that of reductions: four of 1.4 % are too few to tell", Trust.ASSUMED)
+_OF_PARTIAL = Figure(0.12, "that of operands that do not fill the result: few were measured", Trust.ASSUMED)
 
 MEASURED_2026_08 = replace(
     CALIBRATED,
     name="measured-2026-08",
-    memory_bytes_per_us=_fit(173_900),
-    core_memory_bytes_per_us=_fit(120_300),
+    memory_bytes_per_us=_fit(173_300),
+    core_memory_bytes_per_us=_fit(121_600),
     turnaround_bytes=_fit(1.019),
-    overlap=_fit(0.2911),
-    matmul_macs_per_us=_fit(1_210_000),
-    vector_bytes_per_us=_fit(107_100),
+    overlap=_fit(0.2861),
+    matmul_macs_per_us=_fit(1_200_000),
+    vector_bytes_per_us=_fit(100_900),
     broadcast_cores=_fit(32),
     restickify_bytes_per_us=_fit(117_400),
     broadcast_bytes_per_us=_fit(118_000),
-    outer_reduction_bytes_per_us=_fit(122_100),
+    outer_reduction_bytes_per_us=_fit(121_900),
     reduction=ReductionRate(
         floor=_fit(114_400),
-        span=_fit(64_060),
-        decay_rows=_fit(4_781),
-        half_bytes_per_us=_fit(78_770),
-        vector_bytes_per_us=_fit(15_160),
+        span=_fit(63_360),
+        decay_rows=_fit(4_793),
+        half_bytes_per_us=_fit(79_700),
+        half_resonance=_fit(0.0683),
+        vector_bytes_per_us=_fit(15_150),
     ),
     streams=StreamTerms(
-        half_share=_fit(0.9338),
-        doubling=_fit(0.02048),
-        partial_doubling=_fit(0.02355),
-        turn_doubling=_fit(0.04874),
-        partial_turnaround=_fit(0.6058),
-        copy_turnaround=_fit(0.1816),
-        turn_turnaround=_fit(0.7982),
-        matmul_turnaround=_fit(0.3838),
-        short_run=_fit(3.955),
-        square=_fit(0.2039),
-        piece=_fit(0.4422),
+        half_share=_fit(0.9366),
+        doubling=_fit(0.01983),
+        partial_doubling=_fit(0.02313),
+        turn_doubling=_fit(0.04866),
+        partial_turnaround=_fit(0.6024),
+        copy_turnaround=_fit(0.1811),
+        turn_turnaround=_fit(0.7886),
+        matmul_turnaround=_fit(0.3064),
+        short_run=_fit(4.057),
+        square=_fit(0.2018),
+        piece=_fit(0.4418),
         most_pieces=_fit(6),
-        narrow_turn=_fit(0.3403),
-        again=_fit(0.1893),
-        again_short=_fit(4.245),
-        start_us=_fit(0.564),
+        narrow_turn=_fit(0.3404),
+        again=_fit(0.1896),
+        again_short=_fit(4.21),
+        start_us=_fit(0.4637),
     ),
     matmul=MatmulTerms(
-        fill_exponent=_fit(0.7178),
-        cohort=_fit(0.3907),
-        wide_cohort=_fit(0.8098),
-        spill=_fit(0.5627),
-        most_spill=_fit(2.527),
-        depth_split=_fit(2.008),
+        fill_exponent=_fit(0.7114),
+        cohort=_fit(0.3617),
+        wide_cohort=_fit(0.8213),
+        spill=_fit(0.5759),
+        most_spill=_fit(2.039),
+        depth_split=_fit(2.005),
         six_sticks=Figure(1.5, "notes on the same times: 6 or 12 sticks of N per core cost 1.5 times", Trust.STATED),
-        left_order=_fit(3.354),
-        shared_left_order=_fit(1.184),
-        right_order=_fit(2.49),
-        result_order=_fit(2.518),
-        shared_result_order=_fit(0.4635),
-        batch_split=_fit(2.493),
-        start_us=_fit(2.951),
+        left_order=_fit(3.281),
+        shared_left_order=_fit(1.152),
+        right_order=_fit(2.434),
+        result_order=_fit(2.56),
+        shared_result_order=_fit(0.4767),
+        batch_split=_fit(2.513),
+        strewn_rows=_fit(0.2667),
+        start_us=_fit(2.994),
     ),
     uncertainty=(
-        ("copy", _fit(0.141)),
-        ("copy that turns dims outside the sticks", _fit(0.156)),
-        ("matmul", _fit(0.223)),
+        ("copy", _fit(0.135)),
+        ("copy that turns dims outside the sticks", _fit(0.155)),
+        ("matmul", _fit(0.188)),
         ("outer reduction", _OF_REDUCTIONS),
-        ("pointwise", _fit(0.115)),
-        ("pointwise with an operand that does not fill the result", _fit(0.115)),
-        ("reduction", _fit(0.061)),
-        ("restickify", _fit(0.03)),
+        ("pointwise", _fit(0.112)),
+        ("pointwise with an operand that does not fill the result", _fit(0.12)),
+        ("reduction", _fit(0.062)),
+        ("restickify", _fit(0.032)),
         ("broadcast", _OF_PARTIAL),
     ),
 )

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.diagnostics import Location, refuse
-from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.graph import Graph, Node, Scalar, location_of
-from spyrec.ir.inference import number_dtype
 from spyrec.ir.numbers import as_computed, decode
 from spyrec.ir.opdef import Array, OpError, catalogue
+from spyrec.ir.promotion import promotion
 from spyrec.progress import counted
 
 __all__ = ["apply_reference", "evaluate", "load_constant", "node_operands"]
@@ -53,16 +52,15 @@ def evaluate(
 
 
 def node_operands(graph: Graph, node: Node, values: Mapping[str, Array]) -> list[Array | None]:
-    """Return a node's operand arrays for its reference: numbers become 0-d arrays of the dtype they take."""
+    """Return a node's operand arrays for its reference, promoted; numbers become 0-d arrays of the dtype they take."""
     definition = catalogue()[node.op]
+    promoted = promotion(graph, node)
     arrays: list[Array | None] = []
-    for operand in node.inputs:
+    for index, operand in enumerate(node.inputs):
         if isinstance(operand, Scalar):
-            dtype = number_dtype(definition, node.inputs, graph.values)
-            carrier = np.bool_ if dtype is DType.BOOL else np.float64 if dtype.is_float else np.int64
-            arrays.append(np.asarray(operand.value, carrier))
+            arrays.append(promoted.number(index, operand))
         else:
-            arrays.append(None if operand is None else values[operand])
+            arrays.append(None if operand is None else promoted.tensor(index, values[operand]))
     if not definition.is_variadic:
         arrays.extend([None] * (len(definition.operands) - len(arrays)))
     return arrays

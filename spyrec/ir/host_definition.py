@@ -41,6 +41,7 @@ class HostRules:
     moves: bool = False
     top: str | None = None
     packed: PackedWeight | None = None
+    is_promoted: bool = False
     roundings: Roundings | None = None
     is_public: bool = True
 
@@ -78,6 +79,7 @@ def define_on_host(  # noqa: PLR0913 -- the parts of a declaration, in the order
             result_count=rules.result_count,
             rows=rules.rows,
             packed=rules.packed,
+            is_promoted=rules.is_promoted,
             roundings=rules.roundings,
             is_public=rules.is_public,
             is_first_enough=rules.is_first_enough,

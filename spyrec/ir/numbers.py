@@ -97,6 +97,17 @@ def as_computed(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np
     return whole if dtype is DType.INT64 else whole.astype(dtype.carrier).astype(np.int64)
 
 
+def as_promoted(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
+    """Return whole numbers as what an op that computes in ``dtype`` takes them for; bools and floats as they are.
+
+    They are rounded to a float, 16777217 to the float32 16777216, and wrap around in a narrower integer, as in PyTorch;
+    integers come in the carrier of ``dtype``, so that what an op adds up inside wraps around before it goes on.
+    """
+    if values.dtype.kind != "i":
+        return values
+    return decode(encode(values, dtype), dtype) if dtype.is_float else values.astype(dtype.carrier, copy=False)
+
+
 def decode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
     """Return host values as the oracle's arrays: float64 for floats, bool, int64.
 
@@ -106,9 +117,8 @@ def decode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.gene
         return values.astype(np.bool_)
     if not dtype.is_float:
         return values.astype(np.int64)
-    if values.dtype.kind == "f":
-        return values.astype(np.float64)
-    return _decode_bits(values, dtype)
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        return values.astype(np.float64) if values.dtype.kind == "f" else _decode_bits(values, dtype)
 
 
 def _decode_bits(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.float64]:

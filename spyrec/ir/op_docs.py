@@ -67,7 +67,7 @@ def roundings_text(definition: OpDef) -> str:
     """
     stated = definition.roundings
     if stated is None:
-        return ""
+        return "" if definition.exact_with is None else f"0 with {definition.exact_with}"
     text = f"{stated.result:g}" + (f", and {stated.operands:g} of each operand" if stated.operands else "")
     text += f", of the first its distance from {stated.centre.name}" if stated.centre is not None else ""
     return text + (", and that of a gate below 2**-126" if stated.gated is not None else "")
@@ -107,6 +107,9 @@ def _default_text(value: JsonValue) -> str:
 def details(definition: OpDef) -> str:
     """Return what ``spyrec ops NAME`` prints about an op."""
     lines = [signature(definition), f"  {definition.summary}", ""]
+    attributes = attribute_fields(definition.attributes).values()
+    width = 1 + max((len(item.name) for item in (*definition.operands, *attributes)), default=0)
+    width = max(width, 18)
     for spec in definition.operands:
         notes = [
             text
@@ -114,20 +117,20 @@ def details(definition: OpDef) -> str:
                 ("optional", spec.is_optional),
                 ("one or more", spec.is_variadic),
                 ("or a number", spec.accepts_number),
-                ("bool", spec.is_condition),
+                ("of a dtype of its own", spec.is_condition),
             )
             if holds
         ]
-        lines.append(f"  operand    {spec.name:18}tensor{''.join(f', {note}' for note in notes)}")
-    for field in attribute_fields(definition.attributes).values():
+        lines.append(f"  operand    {spec.name:{width}}tensor{''.join(f', {note}' for note in notes)}")
+    for field in attributes:
         default = "required" if field.is_required else f"default {_default_text(write_value(field.default))}"
-        lines.append(f"  attribute  {field.name:18}{type_text(field.annotation)}, {default}")
+        lines.append(f"  attribute  {field.name:{width}}{type_text(field.annotation)}, {default}")
     lines.extend(
         [f"  where      {places_text(definition).replace('`', '')}", f"  error      {error_class(definition)}"]
     )
     if definition.name in REFUSED_ARGUMENTS:
         lines.append(f"  refused    {', '.join(REFUSED_ARGUMENTS[definition.name])}")
-    if definition.roundings is not None:
+    if roundings_text(definition):
         lines.append(f"  roundings  {roundings_text(definition)}")
     return "\n".join(lines)
 
@@ -173,7 +176,9 @@ def docs_page() -> str:
         "  float32 factor inside that goes to 0: below 2\\*\\*-126 a rounding is absolute, and the result may be off",
         "  by 2\\*\\*-150 times what the gate multiplies (`silu(-100)` by 1.9 %), but never by more than all of it.",
         "  Of 0 the result is the op at the operands that the device holds, to the last digit.",
-        "  Without a number the steps are exact but for one, or have bounds of their own.",
+        "  Without a number the steps are exact but for one, or have bounds of their own. A bound of `clamp` and",
+        "  `beta` and `threshold` of `softplus` are constants of the device's operation, which rounds them to 16 bits:",
+        "  with a `beta` of 0.1 results far below 0 are off by abs(beta x) / 2 roundings, 5 at x = -120.",
         "  Where roundings are those of a distance, it is the distance from a mean or largest element that was found",
         "  by arithmetic inside: what that rounded is taken out again, and roundings of it are left. Below the",
         "  least number of the 16 bits, 2\\*\\*-31, a rounding is absolute, 2\\*\\*-32 of each distance:",
@@ -194,11 +199,14 @@ def docs_page() -> str:
         "  What is brought to the device lies within its 16 bits: an input or constant of bfloat16 beyond",
         "  8,573,157,376 becomes that number, so that masks stay numbers, and `clone` and all that moves it return",
         "  it. What the device computes overflows to an infinity, conversions too: `to(float32 1e10 -> bfloat16)`",
-        "  is one (D250).",
+        "  is one (D250). `pow` of -inf to a negative fraction, which is 0, is an infinity here, since roots of it",
+        "  are none; `--check` reports it (D302).",
         "* *Dtypes*: of results are PyTorch's, of all mixtures of tensors and numbers. Where no tensor tells,",
         "  floats are float16 in place of PyTorch's default, as in `where(c, 1, 2.0)`; `where(c, 1, 2)` is int64.",
         "  `full` without `dtype` is float16 whatever the number is. Arithmetic of int32, int16, int8 and",
-        "  uint8 wraps around as PyTorch's. int64 is held in 32 bits: a constant, an input or a result that does",
+        "  uint8 wraps around as PyTorch's. Operands are converted to the dtype that an op computes in before it does,",
+        "  so that the int64 16777217 equals the float 16777216, and the 0-d int64 300 beside int8 is 44 (D299).",
+        "  int64 is held in 32 bits: a constant, an input or a result that does",
         "  not fit is refused with the value, as is a conversion to int32 that does not (SPY0318), of which PyTorch",
         "  promises nothing.",
         "* *Beyond PyTorch*: computed here, though PyTorch 2.13 refuses it on a CPU: `mean` of integers and bools,",

@@ -246,8 +246,11 @@ class OpDef:
     ``moves``: the reference only moves elements of its float operands, all of one dtype, whatever carries them.
     ``top``: of an op that takes the largest elements along dim 0 of a matrix, the device's operation.
     ``packed``: of an op that is ``linear`` of its first operand, how its weight is unpacked, where that is constant.
+    ``is_promoted``: operands that are no conditions are converted to the dtype it computes in, as PyTorch's promotion
+    does, before anything is computed: that of its result, of a question its operands' common one.
     ``roundings``: how far its results may be off where it is made of others that round, ``None`` where these move,
     choose or contract, and their own bounds are the op's.
+    ``exact_with``: an attribute with which, where it is given, the op states 0 roundings.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
     """
@@ -274,7 +277,9 @@ class OpDef:
     top: str | None = None
     chain: ChainRule | None = None
     packed: PackedWeight | None = None
+    is_promoted: bool = False
     roundings: Roundings | None = None
+    exact_with: str | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 
@@ -282,6 +287,11 @@ class OpDef:
     def is_variadic(self) -> bool:
         """Whether the last operand stands for one or more."""
         return bool(self.operands) and self.operands[-1].is_variadic
+
+    def stated_roundings(self, attributes: Attributes) -> Roundings | None:
+        """Return how far results may be off with these attributes, ``None`` where nothing is stated."""
+        is_exact = self.exact_with is not None and getattr(attributes, self.exact_with) is not None
+        return Roundings(0.0) if is_exact else self.roundings
 
     def operand_spec(self, index: int) -> OperandSpec:
         """Return what the operand at ``index`` may be."""

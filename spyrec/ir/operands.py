@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +35,13 @@ def array(operands: Sequence[Array | None], index: int = 0) -> Array:
 def floats(operands: Sequence[Array | None], index: int = 0) -> Floats:
     """Return the array of an operand that is present, as float64."""
     return array(operands, index).astype(np.float64, copy=False)
+
+
+def means(x: Floats, dims: tuple[int, ...]) -> Floats:
+    """Return the means along dims, which are kept; of no elements it is NaN."""
+    count = math.prod(x.shape[dim] for dim in dims)
+    with np.errstate(invalid="ignore"):  # of nothing it is 0 / 0
+        return np.asarray(np.sum(x, axis=dims, keepdims=True) / np.float64(count))
 
 
 def first_operand(operands: Sequence[Array | None], _: Attributes) -> Floats:
@@ -197,6 +206,15 @@ def require_rank(operand: TensorType, ranks: tuple[int, ...], index: int) -> Non
     if operand.rank not in ranks:
         wanted = " or ".join(map(str, ranks))
         raise OpError("SPY0206", f"{operand} has rank {operand.rank}, the op takes rank {wanted}", operand=index)
+
+
+def infinite_on_host(_: OperandTypes, attributes: Attributes) -> str | None:
+    """Return why the host computes with an infinite factor: the device multiplies by it what it leaves out."""
+    for item in fields(attributes):
+        value = getattr(attributes, item.name)
+        if isinstance(value, float) and math.isinf(value):
+            return f"{item.name} is an infinity, and times 0 it is no number"
+    return None
 
 
 def unsupported(attribute: str, value: object, hint: str) -> OpError:

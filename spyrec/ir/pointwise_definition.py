@@ -59,7 +59,7 @@ def define_pointwise(  # noqa: PLR0913 - the fields of a row, in order
     samples: tuple[Sample, ...],
     attributes: type = NoAttributes,
 ) -> None:
-    """Add an op to the catalogue whose result has the broadcast shape of its operands."""
+    """Add an op to the catalogue whose result has the broadcast shape of its operands, and which promotes them."""
     register(
         OpDef(
             name=name,
@@ -73,6 +73,7 @@ def define_pointwise(  # noqa: PLR0913 - the fields of a row, in order
             formats=rules.formats,
             host_when=rules.host_when,
             complete=rules.complete,
+            is_promoted=True,
             roundings=rules.roundings,
             samples=samples,
         )

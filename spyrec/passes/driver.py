@@ -186,26 +186,32 @@ def _planned(
 
 
 def _planned_once(formed: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> KernelGraph | Refused:
-    """Plan kernels; again without counting on LX where it does not hold what the divisions counted on.
-
-    The quicker plan stays, and its passes are observed.
-    """
+    """Plan kernels: loops and layouts, then cores, programs and places."""
     if driver.stop_after is not None:
         return _run_over_kernels(PLAN, formed, options, driver)
     seen: list[PassRecord] = []
     laid_out = _run_over_kernels(LAY_OUT, formed, options, driver.recording(seen))
     planned = laid_out
     if isinstance(laid_out, KernelGraph):
-        placed: list[PassRecord] = []
-        planned = _run_over_kernels(PLACE, laid_out, options, driver.recording(placed))
-        if isinstance(planned, KernelGraph) and _is_short_of_room(planned):
-            others: list[PassRecord] = []
-            plain_options = replace(options, counts_on_lx=False)
-            plain = _run_over_kernels(PLACE, laid_out, plain_options, driver.recording(others))
-            if isinstance(plain, KernelGraph) and _simulated_us(plain, options) < _simulated_us(planned, options):
-                planned, placed = plain, others
-        seen += placed
+        planned = place(laid_out, options, driver.recording(seen))
     driver.show(seen)
+    return planned
+
+
+def place(laid_out: KernelGraph, options: PipelineOptions, driver: DriverOptions) -> KernelGraph | Refused:
+    """Give kernels that have layouts cores, programs and places; again without counting on LX where it lacks room.
+
+    The quicker plan stays, and its passes are observed.
+    """
+    placed: list[PassRecord] = []
+    planned = _run_over_kernels(PLACE, laid_out, options, driver.recording(placed))
+    if isinstance(planned, KernelGraph) and _is_short_of_room(planned):
+        others: list[PassRecord] = []
+        plain_options = replace(options, counts_on_lx=False)
+        plain = _run_over_kernels(PLACE, laid_out, plain_options, driver.recording(others))
+        if isinstance(plain, KernelGraph) and _simulated_us(plain, options) < _simulated_us(planned, options):
+            planned, placed = plain, others
+    driver.show(placed)
     return planned
 
 

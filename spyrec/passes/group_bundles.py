@@ -132,6 +132,35 @@ def _fewest_programs(graph: KernelGraph, borders: _Borders) -> list[tuple[int, i
     return cuts[::-1]
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramCut:
+    """A place where a program may end, before kernel ``end``, and what the best plan with that cut costs.
+
+    ``handed_on_bytes``: intermediates that its programs share with others, once for each: they cannot lie in LX.
+    """
+
+    end: int
+    programs: int
+    handed_on_bytes: int
+
+
+def program_cuts(graph: KernelGraph, options: PipelineOptions, first: int) -> list[ProgramCut]:
+    """Return where the program that begins with kernel ``first`` may end, best first: what the pass orders cuts by."""
+    borders = _Borders(graph, options)
+    count = len(graph.kernels)
+    rest: list[tuple[int, int] | None] = [None] * count + [(0, 0)]
+    found: list[ProgramCut] = []
+    for start in range(count - 1, first - 1, -1):
+        ways: list[ProgramCut] = []
+        for end, handed_on_bytes in _programs_from(graph, borders, start):
+            after = rest[end]
+            if after is not None:
+                ways.append(ProgramCut(end, 1 + after[0], handed_on_bytes + after[1]))
+        rest[start] = min(((way.programs, way.handed_on_bytes) for way in ways), default=None)
+        found = ways
+    return sorted(found, key=lambda cut: (cut.programs, cut.handed_on_bytes, -cut.end))
+
+
 def _parts_no_loop(graph: KernelGraph, end: int) -> bool:
     """Whether a program can end before kernel ``end``: a loop is emitted in one."""
     if end == len(graph.kernels):

@@ -23,6 +23,7 @@ from spyrec.diagnostics import SpyrecError
 from spyrec.ir.graph import ConstantData, Graph
 from spyrec.ir.kernel import Kernel, KernelGraph, KernelProgram
 from spyrec.ir.parts import Staged
+from spyrec.passes.base import PipelineOptions
 from spyrec.passes.driver import DriverOptions, PassRecord
 from spyrec.passes.stages import run_stages
 
@@ -43,10 +44,12 @@ class MadeOf:
 class Compiled:
     """A compilation: the graph of the bundle, what each pass made of each part, and the kernels that came out.
 
-    ``passes``: by part, the passes that ran.  ``made_of``: by number of an operation of the plan.
+    ``options``: what it was planned with.  ``passes``: by part, the passes that ran.  ``made_of``: by number of an
+    operation of the plan.
     """
 
     source: Graph
+    options: PipelineOptions
     passes: tuple[tuple[PassRecord, ...], ...]
     parts: tuple[KernelGraph, ...]
     made_of: Mapping[int, MadeOf]
@@ -61,7 +64,7 @@ def compiled_again(bundle: BundleContent, counts: Sequence[int], notes: list[str
         notes.append("the bundle holds no graph, so there is nothing to be said of how it was compiled")
         return NONE, None
     try:
-        found = _compile(bundle, bundle.graph_json)
+        found = _compile(bundle)
     except SpyrecError as error:
         notes.append(f"the bundle's graph does not compile again: {error.diagnostics[0].message}")
         return OTHER, None
@@ -73,13 +76,13 @@ def compiled_again(bundle: BundleContent, counts: Sequence[int], notes: list[str
     if isinstance(made_of, str):
         notes.append(f"the bundle is not what this version of spyrec makes of its graph: {made_of}")
         return OTHER, None
-    return SAME, Compiled(source, passes, parts, made_of)
+    return SAME, Compiled(source, options_of(bundle), passes, parts, made_of)
 
 
 def _compile(
-    bundle: BundleContent, text: bytes
+    bundle: BundleContent,
 ) -> tuple[Graph, tuple[tuple[PassRecord, ...], ...], tuple[KernelGraph, ...]] | None:
-    source, stored = graph_of_bundle(text)
+    source, stored = graph_of_bundle(bundle)
     source = _with_numbers(with_contents(source, stored, bundle), stored, bundle)
     records: list[PassRecord] = []
     kernels = run_stages(source, options_of(bundle), DriverOptions(observe=records.append))

@@ -243,10 +243,22 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Considered:
+    """One of the ways that the planner weighed, with the figures that it weighed them by, as far as there are any."""
+
+    text: str = field(metadata=json(TEXT))
+    us: float | None = field(default=None, metadata=omitted(US))
+    bytes_: int | None = field(default=None, metadata=omitted(COUNT, "bytes"))
+    programs: int | None = field(default=None, metadata=omitted(COUNT))
+    is_chosen: bool = field(default=False, metadata=omitted(name="chosen"))
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One decision of the planner, what it is about, and what the choice that lost would have cost the model more.
 
-    ``kind``: as of :class:`spyrec.hardware.plan_record.Decision`, or ``layout`` or ``program``.
+    ``kind``: as of :class:`spyrec.hardware.plan_record.Decision`, or ``layout``, ``copy`` or ``program``.
+    ``considered``: the ways that were weighed, the best first; ``measure``: what their figures are of.
     """
 
     kind: str = field(metadata=json(TEXT))
@@ -259,6 +271,8 @@ class Choice:
     alternative: str | None = field(default=None, metadata=omitted(TEXT))
     saved_bytes: int = field(default=0, metadata=omitted(INTEGER))
     saved_us: float = field(default=0.0, metadata=omitted(FIGURE))
+    measure: str | None = field(default=None, metadata=omitted(TEXT))
+    considered: tuple[Considered, ...] = field(default=(), metadata=omitted(ENTRIES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,9 @@ def _times(report: Report, record: RunFile, names: _Names) -> TimedOps | None:
     is_whole = [len(launch.operations) for launch in launches] == counts
     if not is_whole or len(counters) != len(report.ops) or not all(map(_is_of, counters, report.ops)):
         return None
+    loops = [(launch.schedule, program.first) for launch, program in zip(launches, report.programs, strict=True)]
+    if not all(_has_loops(steps, first, report.ops, 0) for steps, first in loops):
+        return None
     patterns = [number for launch in launches for number in launch.operations]
     ops = [_counted(op, item, pattern) for op, item, pattern in zip(report.ops, counters, patterns, strict=True)]
     steps = tuple(
@@ -227,6 +230,16 @@ def _counted(op: Op, item: RanOperation, pattern: int) -> Op:
     )
 
 
+def _has_loops(steps: Sequence[Step], first: int, ops: Sequence[Op], depth: int) -> bool:
+    """Whether operations stand in as many loops as a run executed around them, and no loop is empty."""
+    return all(
+        depth == len(ops[first + step.op].loops)
+        if step.op is not None
+        else bool(step.body) and _has_loops(step.body, first, ops, depth + 1)
+        for step in steps
+    )
+
+
 def _numbered(steps: Sequence[Step], first: int, ops: Sequence[Op], depth: int) -> tuple[Step, ...]:
     """Return steps of a launch in the numbers of a report."""
     found: list[Step] = []
@@ -235,9 +248,7 @@ def _numbered(steps: Sequence[Step], first: int, ops: Sequence[Op], depth: int) 
             found.append(Step(op=first + step.op))
             continue
         body = _numbered(step.body, first, ops, depth + 1)
-        around = ops[_first_op(body)].loops if body else ()
-        loop = around[depth] if depth < len(around) else None
-        found.append(Step(loop=loop, count=step.count, body=body))
+        found.append(Step(loop=ops[_first_op(body)].loops[depth], count=step.count, body=body))
     return tuple(found)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from spyrec.hardware.plan_record import PlanFigures, PlannedOperation
 from spyrec.hardware.target import DEFAULT_PROFILE, PROFILES, Target
@@ -16,7 +17,9 @@ from spyrec.report.model import (
     Op,
     OpOperand,
     Report,
+    ReportLoop,
     ReportProgram,
+    Step,
     Tensor,
     Time,
 )
@@ -30,7 +33,7 @@ def report_of_record(record: RunFile, name: str) -> Report:
     figures, target = record.figures, Target()
     profile = PROFILES.get(record.options.profile, DEFAULT_PROFILE)
     tensors = {} if figures is None else {item.name: number for number, item in enumerate(figures.tensors)}
-    ops = tuple(_ops(record, tensors))
+    ops, loops = _looped(record, tuple(_ops(record, tensors)))
     facts = BundleFacts(
         path=name,
         kind="record",
@@ -49,6 +52,7 @@ def report_of_record(record: RunFile, name: str) -> Report:
         memory=Memory(() if figures is None else tuple(_scratchpads(figures, tensors, ops))),
         time=Time("none", engines=ENGINES, waits=WAITS, roof=roof_of(target, profile)),
         programs=tuple(_programs(ops)),
+        loops=loops,
         ops=ops,
         tensors=() if figures is None else tuple(_tensors(figures, ops)),
         decisions=() if figures is None else tuple(_choices(figures, tensors)),
@@ -91,6 +95,46 @@ def _op(item: RanOperation, planned: PlannedOperation | None, program: int, tens
         flops=item.flops,
         ring=0 if planned is None else planned.ring_bytes,
     )
+
+
+def _looped(record: RunFile, ops: tuple[Op, ...]) -> tuple[tuple[Op, ...], tuple[ReportLoop, ...]]:
+    """Return operations in the loops that launches executed, and these; none where launches executed others."""
+    launches = record.times.launches
+    if sum(len(launch.operations) for launch in launches) != len(ops):
+        return ops, ()
+    found: list[ReportLoop] = []
+    around: dict[int, tuple[int, ...]] = {}
+    first = 0
+    for launch in launches:
+        _walk(launch.schedule, first, (), ops, (found, around))
+        first += len(launch.operations)
+    return tuple(replace(op, loops=around.get(number, ())) for number, op in enumerate(ops)), tuple(found)
+
+
+def _walk(
+    steps: Sequence[Step],
+    first: int,
+    loops: tuple[int, ...],
+    ops: Sequence[Op],
+    known: tuple[list[ReportLoop], dict[int, tuple[int, ...]]],
+) -> list[int]:
+    """Note the loops of some steps, outer ones first, and those around each operation; return the operations."""
+    found, around = known
+    members: list[int] = []
+    for step in steps:
+        if step.op is not None:
+            if first + step.op < len(ops):
+                around[first + step.op] = loops
+                members.append(first + step.op)
+            continue
+        number = len(found)
+        found.append(ReportLoop("", 0, step.count, 0, 0, parent=loops[-1] if loops else None))
+        inner = _walk(step.body, first, (*loops, number), ops, known)
+        program = ops[inner[0]].program if inner else 0
+        span = (min(inner), max(inner) + 1) if inner else (0, 0)
+        found[number] = replace(found[number], name=f"loop {number}", program=program, first=span[0], past=span[1])
+        members += inner
+    return members
 
 
 def _programs(ops: tuple[Op, ...]) -> Iterator[ReportProgram]:

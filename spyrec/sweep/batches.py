@@ -8,6 +8,9 @@ from __future__ import annotations
 AIM_SECONDS = 0.5
 """What a batch should take: little is lost with a worker, and what Dask takes for it is little beside it."""
 
+SECONDS_FOR_EACH_THREAD = 0.02
+"""By which the aim is larger where there are many: scheduler and client handle about a hundred batches a second."""
+
 MOST_TASKS = 64
 _GROWTH = 4
 _WEIGHT = 0.3
@@ -25,7 +28,8 @@ class BatchSizes:
         """Return how many tasks the next batch has, of so many that ``waiting`` for so many threads."""
         wanted = self._largest
         if self._seconds is not None and self._seconds > 0:
-            wanted = min(wanted, int(AIM_SECONDS / self._seconds))
+            aim = max(AIM_SECONDS, threads * SECONDS_FOR_EACH_THREAD)
+            wanted = min(wanted, int(aim / self._seconds))
         share = -(-waiting // max(1, threads))
         return max(1, min(wanted, share, MOST_TASKS))
 

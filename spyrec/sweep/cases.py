@@ -68,11 +68,30 @@ def _shown(value: JsonValue) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: ``row`` with nothing found yet; what its task reads.  ``groups``: of files, by digest."""
+    """One case: ``row`` with nothing found yet, and what it is made of, which it shares with others.
+
+    ``checks``: what is done with it, its seed and the digest of its golden bundle ("": there is none).  ``keep``: as of
+    :class:`spyrec.sweep.settings.Kept`.  ``groups``: of files, by digest.
+    """
 
     row: Row
-    payload: bytes
+    graph: Mapping[str, JsonValue]
+    combination: Combination
+    checks: Mapping[str, JsonValue]
+    keep: str
     groups: Mapping[str, Mapping[str, Path]] = field(default_factory=dict[str, "Mapping[str, Path]"])
+
+    @property
+    def payload(self) -> bytes:
+        """What :mod:`spyrec.sweep.case_run` is asked."""
+        request = {
+            "graph": self.graph,
+            "changes": self.combination.changes,
+            "options": self.combination.options,
+            "checks": self.checks,
+            "keep": self.keep,
+        }
+        return orjson.dumps(request)
 
     @property
     def key(self) -> str:
@@ -153,46 +172,29 @@ def _case(  # noqa: PLR0913 -- all that a row follows from
     golden: Path | None,
     program: Program,
 ) -> Case:
-    checks, options = settings.checks, combination.shown()
-    names = (source.name, options, _asked(checks), seed)
-    case = _hash(list(names))
+    checks, options = settings.checks, {**source.settings, **combination.shown()}
+    case = _hash([source.name, options, _asked(checks), seed])
     groups: dict[str, Mapping[str, Path]] = {source.digest: source.files} if source.files else {}
     digest: str | None = None
     if golden is not None:
         files = golden_files(golden / folder_name(source.name, case))
         digest = _digest_of(files) if files else ""
         groups |= {digest: files} if files else {}
-    key = _hash(
-        [
-            case,
-            source.digest,
-            source.calls,
-            digest,
-            checks.max_executions,
-            program.spyrec,
-            program.digest,
-            program.versions,
-        ]
-    )
-    request = {
-        "graph": dict(source.payload),
-        "changes": combination.changes,
-        "options": dict(combination.options),
-        "checks": {
-            "executes": checks.executes,
-            "check": checks.check,
-            "sanitize": checks.sanitize,
-            "max_executions": checks.max_executions,
-            "golden": digest,
-            "seed": seed or 0,
-        },
-        "keep": settings.keep.bundles,
-    }
+    ran_by = [program.spyrec, program.digest, program.versions]
+    key = _hash([case, source.digest, source.calls, digest, checks.max_executions, ran_by])
     row = Row(
         key, case, source.name, source.kind, source.digest, options, _asked(checks), "ok", source.calls, seed,
         spyrec=program.spyrec, program=program.digest, versions=program.versions,
     )  # fmt: skip
-    return Case(_refused(row, source.refusal), orjson.dumps(request), groups)
+    asked = {
+        "executes": checks.executes,
+        "check": checks.check,
+        "sanitize": checks.sanitize,
+        "max_executions": checks.max_executions,
+        "golden": digest,
+        "seed": seed or 0,
+    }
+    return Case(_refused(row, source.refusal), source.payload, combination, asked, settings.keep.bundles, groups)
 
 
 def _refused(row: Row, refusal: Diagnostic | None) -> Row:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
-from spyrec.sweep.dask_names import Client, distributed
+from spyrec.sweep.dask_names import Client, distributed, has_certificates
 
 LOCAL = "local"
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx|inproc)://[^\s/]+(/.*)?")
@@ -41,6 +41,9 @@ class Scheduler:
 
     def connect(self) -> Client:
         """Return a new connection; results that come as anything but bytes are not unpacked."""
+        if self.address.startswith("tls://") and not has_certificates():
+            fact = f'"{self.address}" is encrypted, and Dask\'s configuration names no certificate of the client'
+            raise refuse("SPY0841", fact, hint="see docs/sweep.md: distributed.comm.tls.client")
         try:
             return distributed().Client(
                 self.address,
@@ -48,7 +51,7 @@ class Scheduler:
                 set_as_default=False,
                 deserializers=["dask", "msgpack", "error"],
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, ImportError) as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
             raise refuse("SPY0841", f'the scheduler "{self.address}" does not answer: {reason[:200]}') from None
 

@@ -108,6 +108,20 @@ def distributed() -> Distributed:
     return cast("Distributed", import_module("distributed"))
 
 
+class _Security(Protocol):
+    """What Dask's configuration says of TLS."""
+
+    def get_connection_args(self, role: str) -> Mapping[str, object]:
+        """Return what a connection of a role is made with."""
+        ...
+
+
+def has_certificates() -> bool:
+    """Whether Dask's configuration has what a client needs for an encrypted connection."""
+    security = cast("_Security", import_module("distributed.security").Security())
+    return security.get_connection_args("client").get("ssl_context") is not None
+
+
 def waited_for(worker: DaskWorker, call: Callable[..., object], topic: str, **arguments: object) -> object:
     """Return what a call of the worker's scheduler answers, from a thread of its tasks."""
     sync = cast("Callable[..., object]", import_module("distributed.utils").sync)

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import chain
 from queue import Empty, SimpleQueue
@@ -29,13 +30,16 @@ from spyrec.sweep.batches import MOST_TASKS, BatchSizes
 from spyrec.sweep.clusters import Cluster
 from spyrec.sweep.dask_names import Future
 from spyrec.sweep.tasks import End, Files, Limits, Outcome, Task
-from spyrec.sweep.worker import BEGUN, PROGRAM, RESULTS, Batch, packed_as_is, run_batch
+from spyrec.sweep.worker import BEGUN, PROGRAM, RESULTS, Batch, begun_by, packed_as_is, run_batch
 
 DEATHS = 2
 """Workers that die with a task before it is in quarantine."""
 
 BATCHES_PER_THREAD = 2
 """One that is run, and one that waits beside it."""
+
+_BATCHES_OF_A_TOPIC = 32
+"""The scheduler keeps topics as long as it lives, 7 KB for each: so many batches share one."""
 
 _TICK_SECONDS = 0.5
 _HELD_GROUPS = 4
@@ -50,6 +54,7 @@ class _Sent:
     """A batch on its way."""
 
     tasks: tuple[Task, ...]
+    name: str
     topic: str
     future: Future
 
@@ -173,11 +178,12 @@ class Engine:
         self.batches += 1
         name = f"spyrec-sweep-{self._run}-{self.batches}"
         contents = tuple((item.key, item.function, item.payload) for item in tasks)
-        batch = Batch(name, self._limits, self._program, contents)
+        topic = f"spyrec-sweep-{self._run}-{self.batches // _BATCHES_OF_A_TOPIC}"
+        batch = Batch(name, topic, self._limits, self._program, contents)
         digests = tuple(dict.fromkeys(digest for item in tasks for digest in item.files))
         groups = [self._group(digest) for digest in digests]
         future = self._client.submit(run_batch, batch.text(), digests, *groups, key=name, pure=False, retries=0)
-        self._sent[name] = _Sent(tasks, name, future)
+        self._sent[name] = _Sent(tasks, name, topic, future)
         back = self._back
         future.add_done_callback(lambda done: back.put(done.key))
 
@@ -214,9 +220,11 @@ class Engine:
             return
         try:
             answer = self._answer(sent) if status == "finished" else {BEGUN: self._begun(sent)}
-        except OSError:
+        except (OSError, CancelledError):  # the connection, or what was finished, is lost
             self._send_again(sent)
             return
+        except (TypeError, ValueError) as error:
+            raise refuse("SPY0842", f"a worker answers what is no result: {str(error)[:200]}") from None
         sent.future.release()
         if PROGRAM in answer:
             fact = "a worker has another spyrec than this one"
@@ -238,7 +246,7 @@ class Engine:
 
     def _begun(self, sent: _Sent) -> list[str]:
         """Return who began a batch that Dask gave up; none where it went down with others that its worker had."""
-        return [message["worker"] for _, message in self._client.get_events(sent.topic)]
+        return begun_by(sent.name, self._client.get_events(sent.topic))
 
     def _after_death(self, sent: _Sent, workers: Sequence[str]) -> Iterator[Outcome]:
         if not workers:

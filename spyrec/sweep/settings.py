@@ -6,15 +6,17 @@ import json as json_module
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from pathlib import Path
 from typing import cast
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, listed, refuse
+from spyrec.diagnostics.near_names import one_of
+from spyrec.diagnostics.toml_text import TomlText
 from spyrec.files.file_kinds import SWEEP_FORMAT
 from spyrec.files.json_form import Form, json, optional
-from spyrec.files.json_records import JsonRecord, WrongForm
+from spyrec.files.json_records import JsonRecord, Problem, WrongForm
 from spyrec.files.reading import read_at_most
 
 CODE = "SPY0843"
@@ -146,20 +148,32 @@ def read_settings(path: Path) -> SweepFile:
     content = _read(path)
     place = Location(str(path))
     try:
-        data = cast("object", tomllib.loads(content.decode()))
+        text = content.decode()
+        data = cast("object", tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise refuse(CODE, f"the file is not UTF-8 at byte {error.start}", place) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _no_toml(str(error) or "it is nested too deeply", place) from None
+    place = Location(str(path), source=TomlText(text, str(path)))
     try:
         found = SWEEP_FILE.read(_tuples(data), place)
     except WrongForm as error:
-        raise SpyrecError(
-            listed([Diagnostic(CODE, item.fact, place.child(*item.tokens)) for item in error.problems])
-        ) from None
+        raise SpyrecError(listed(_told(item, place) for item in error.problems)) from None
     _refuse_two_kinds(found.graphs, place)
     _refuse_unknown_sanitizers(found.checks.sanitize, place.child("checks", "sanitize"))
     return found
+
+
+def _told(problem: Problem, place: Location) -> Diagnostic:
+    """Return what is wrong with one value; of a key that nobody knows, which one was meant."""
+    at = place.child(*problem.tokens)
+    if problem.kind != "extra_forbidden":
+        return Diagnostic(CODE, problem.fact, at)
+    *above, key = map(str, problem.tokens)
+    tables = {"graphs": Graphs, "grid": Grid, "options": Grid, "checks": Checks, "limits": CaseLimits, "keep": Kept}
+    table = tables.get(above[0], SweepFile) if above else SweepFile
+    known = [item.name for item in fields(table)]
+    return Diagnostic(CODE, problem.fact, at, hint=one_of(key, known, "the keys are"))
 
 
 def _read(path: Path) -> bytes:

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from glob import glob, has_magic
 from hashlib import sha256
 from pathlib import Path
@@ -35,8 +35,8 @@ GRAPH_FILE = "graph.json"
 class Source:
     """One graph.  ``payload``: what :mod:`spyrec.sweep.case_run` makes it from.
 
-    ``files``: of its group, by name; none where the payload is all.  ``calls``: of a call, how often each model makes
-    it.  ``refusal``: why there is no graph.
+    ``files``: of its group, by name; none where the payload is all.  ``settings``: of an import.  ``calls``: of a call,
+    how often each model makes it.  ``refusal``: why there is no graph.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Source:
     digest: str
     payload: Mapping[str, JsonValue]
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
     calls: Mapping[str, int] = field(default_factory=dict[str, int])
     refusal: Diagnostic | None = None
 
@@ -132,14 +133,14 @@ def _model_source(name: str, path: Path, item: Graphs, models: Path) -> Source:
 
     settings = orjson.dumps([item.dtype, dict(sorted(item.dims.items())), program_digest()])
     digest = sha256(settings + sha256(_content(path)).digest()).hexdigest()[:32]
-    folder = models / digest
+    folder, said = models / digest, {"dtype": item.dtype, **{f"dim.{dim}": size for dim, size in item.dims.items()}}
     try:
         if not folder.exists():
             models.mkdir(parents=True, exist_ok=True)
             write_model(_imported(path, item), folder, path.name)
     except SpyrecError as error:
-        return Source(name, "model", digest, {}, refusal=error.diagnostics[0])
-    return graph_source(name, "model", folder / GRAPH_FILE)
+        return Source(name, "model", digest, {}, settings=said, refusal=error.diagnostics[0])
+    return replace(graph_source(name, "model", folder / GRAPH_FILE), settings=said)
 
 
 def _imported(path: Path, item: Graphs) -> ImportedModel:

@@ -24,6 +24,9 @@ from spyrec.sweep.dask_names import DaskWorker, distributed, waited_for
 from spyrec.sweep.tasks import End, Limits
 
 FOLDER = "spyrec-sweep"
+Events = Sequence[tuple[float, Mapping[str, str]]]
+"""What is noted under a topic, each with its time."""
+
 BEGUN, RESULTS, PROGRAM = "begun", "results", "program"
 
 
@@ -49,11 +52,14 @@ _held = _Held()
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as it travels: ``topic`` names it at the scheduler; of each task key, function and payload.
+    """A batch as it travels: of each task key, function and payload.
+
+    ``topic``: under which the scheduler notes that ``name`` is begun, as it does of some other batches.
 
     ``program``: the hash of the client's spyrec, which the worker's has to be, too; "" where any will do.
     """
 
+    name: str
     topic: str
     limits: Limits
     program: str
@@ -63,7 +69,14 @@ class Batch:
         """Return the JSON."""
         tasks = [[key, function, orjson.Fragment(payload)] for key, function, payload in self.tasks]
         limits = [self.limits.seconds, self.limits.memory_bytes]
-        return orjson.dumps({"topic": self.topic, "limits": limits, PROGRAM: self.program, "tasks": tasks})
+        return orjson.dumps(
+            {"name": self.name, "topic": self.topic, "limits": limits, PROGRAM: self.program, "tasks": tasks}
+        )
+
+
+def begun_by(name: str, events: Events) -> list[str]:
+    """Return the workers that have begun a batch, from what is noted under its topic."""
+    return [message["worker"] for _, message in events if message["batch"] == name]
 
 
 def packed_as_is(packed: bytes) -> bytes:
@@ -75,11 +88,11 @@ def run_batch(text: bytes, digests: Sequence[str], *packed: bytes) -> bytes:
     """Run a batch on a worker of Dask's; ``packed``: the groups of files that ``digests`` name, in their order."""
     worker = distributed().get_worker()
     batch = cast("Mapping[str, object]", orjson.loads(text))
-    topic = cast("str", batch["topic"])
-    begun = cast("Sequence[tuple[float, Mapping[str, str]]]", waited_for(worker, worker.scheduler.events, topic))
+    name, topic = cast("str", batch["name"]), cast("str", batch["topic"])
+    begun = begun_by(name, cast("Events", waited_for(worker, worker.scheduler.events, topic)))
     if begun:
-        return orjson.dumps({BEGUN: [message["worker"] for _, message in begun]})
-    waited_for(worker, worker.scheduler.log_event, topic, msg={"worker": worker.address})
+        return orjson.dumps({BEGUN: begun})
+    waited_for(worker, worker.scheduler.log_event, topic, msg={"batch": name, "worker": worker.address})
     differing = _other_program(cast("str", batch[PROGRAM]))
     if differing is not None:
         return orjson.dumps({PROGRAM: differing})

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from spyrec.diagnostics import SpyrecError
+from spyrec.hardware.dtypes import DType
 from tests.support.torch_samples import call_of, dtype_name, numbers_of
 
 # typed as Any: the project's type check runs without torch
@@ -176,4 +177,103 @@ def test_integers_of_32_bits_and_fewer_wrap_around(op: str, dtype: Any) -> None:
     ((kind, found),) = call_of(op, {"input": x, "other": other}).results(1)
     wanted = getattr(torch, op)(x, other)
     assert kind.dtype.value == dtype_name(wanted.dtype)
+    np.testing.assert_array_equal(found, wanted.numpy())
+
+
+QUESTIONS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
+PROMOTED = (
+    *QUESTIONS,
+    *("add", "sub", "rsub", "mul", "div", "remainder", "fmod", "maximum", "minimum", "floor_divide"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "pow"),
+)
+EDGES = (0, 1, 3, -7, 127, 256, 300, 2049, 70000, 2**24 + 1, 2**24 + 3, 2**30 + 1, -(2**24 + 1), 2**31 - 1)
+FRACTIONS = (0.1, 2.5, 2.0**24, 2.0**24 + 1, 2.0**53 + 2, float("inf"))
+CLOSE = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 2.0**-22}
+
+
+def edges(dtype: Any) -> Any:  # noqa: ANN401 -- torch's
+    """Return numbers around which float32, float16 and narrow integers lose some."""
+    if dtype.is_floating_point:
+        return torch.tensor([0.0, 1.0, 2.5, -3.0, 2048.0, 300.0, 2.0**24, float("inf"), float("nan")]).to(dtype)
+    if dtype is torch.bool:
+        return torch.tensor([False, True])
+    limits = torch.iinfo(dtype)
+    return torch.tensor([edge for edge in EDGES if limits.min <= edge <= limits.max], dtype=dtype)
+
+
+def promoted_pairs(dtype: Any, other: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 -- torch's
+    """Yield operands: tensors of both dtypes, 0-d ones of each beside the other, numbers beside the first."""
+    left, right = edges(dtype), edges(other)
+    yield left[:, None], right[None, :]
+    if not right.dtype.is_floating_point and not left.dtype.is_floating_point:  # see D299 of 0-d beside 16 bits
+        yield from ((left, item) for item in right)
+        yield from ((item, right) for item in left)
+    if dtype is other:
+        yield from ((left, number) for number in (*FRACTIONS, *EDGES[:4], *EDGES[9:12]))
+
+
+def promotion_complaint(op: str, left: Any, right: Any) -> str | None:  # noqa: ANN401 -- torch's
+    """Return how an op of operands of several dtypes differs from PyTorch's, ``None`` where it does not."""
+    try:
+        wanted = getattr(torch, op)(left, right)
+        call = call_of(op, {"input": left, "exponent" if op == "pow" else "other": right})
+        ((kind, found),) = call.results(1)
+    except (RuntimeError, TypeError, ZeroDivisionError, SpyrecError):
+        return None  # what is refused is asked above
+    expected = wanted.double().numpy() if wanted.is_floating_point() else wanted.numpy()
+    got = np.asarray(found).astype(expected.dtype)
+    if wanted.is_floating_point():
+        got = torch.tensor(got).to(wanted.dtype).double().numpy()
+        # PyTorch rounds the steps of powers and of remainders, and a quotient in 16 bits
+        share = CLOSE[wanted.dtype] if op in ("pow", "floor_divide") else 0.0
+        is_right = np.isclose(got, expected, rtol=share, atol=0.0, equal_nan=True)
+    else:
+        is_right = np.asarray(got == expected)
+    if kind.dtype.value == dtype_name(wanted.dtype) and is_right.all():
+        return None
+    place = np.unravel_index(int(np.argmin(is_right)), is_right.shape)
+    return f"{op} of {left.dtype} and {right}: {kind} {got[place]}, PyTorch {wanted.dtype} {expected[place]}"
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_operands_are_promoted_before_anything_is_computed(dtype: Any) -> None:  # noqa: ANN401 -- torch's
+    """16777217 equals the float 16777216, and 300 beside int8 is 44: as in PyTorch."""
+    complaints: list[str] = []
+    count = 0
+    for other in DTYPES:
+        if dtype.is_floating_point and other.is_floating_point and dtype is not other:
+            continue  # refused: SPY0203
+        for left, right in promoted_pairs(dtype, other):
+            # what the device computes takes a number as it is, and rounds it once, to its own format
+            is_short = dtype in (torch.float16, torch.bfloat16) and not isinstance(right, torch.Tensor)
+            for op in ("remainder", "fmod") if is_short else PROMOTED:
+                count += 1
+                complaint = promotion_complaint(op, left, right)
+                complaints += [] if complaint is None else [complaint]
+    assert count > 100
+    assert not complaints, "\n".join(complaints)
+
+
+def test_one_operand_is_promoted_too() -> None:
+    whole = torch.tensor([2**24 + 1, 2**24 + 3, 2**30 + 1, 5])
+    for name in ("sin", "cos", "tan", "exp2", "sqrt", "log", "reciprocal", "atan", "sigmoid"):
+        ((kind, found),) = call_of(name, {"input": whole}).results(1)
+        wanted = getattr(torch, name)(whole.to(torch.float32).double())
+        assert kind.dtype is DType.FLOAT32
+        np.testing.assert_allclose(found.astype(float), wanted.numpy(), rtol=1e-12)
+    ((_, found),) = call_of("softmax", {"input": whole[:2] - 1, "dim": 0, "dtype": torch.float32}).results(1)
+    wanted = torch.softmax((whole[:2] - 1).float().double(), 0)
+    np.testing.assert_allclose(found.astype(float), wanted.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS[1:], ids=str)
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_reductions_of_narrow_integers_wrap_around_inside(dtype: Any, include_self: bool, reduce: str) -> None:  # noqa: ANN401 -- torch's
+    limits = torch.iinfo(dtype)
+    x, index = torch.tensor([limits.max, 2, 3], dtype=dtype), torch.tensor([0, 0, 1])
+    source = torch.tensor([limits.max, limits.max, limits.min], dtype=dtype)
+    given = {"input": x, "dim": 0, "index": index, "src": source, "reduce": reduce, "include_self": include_self}
+    ((_, found),) = call_of("scatter_reduce", given).results(1)
+    wanted = torch.scatter_reduce(x, 0, index, source, reduce, include_self=include_self)
     np.testing.assert_array_equal(found, wanted.numpy())

@@ -190,3 +190,20 @@ def test_an_empty_directory_is_no_bundle(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "nothing").mkdir()
     refusals = refusals_of(["run", str(tmp_path / "nothing"), "--random", "1"], tmp_path, capsys)
     assert all(refusal.hint for refusal in refusals)
+
+
+def test_looking_at_a_bundle_refuses_a_manifest_that_names_no_argument(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of the files has to be right for a look, but names of arguments are looked up."""
+    whole = tmp_path / "whole"
+    add_bundle(tmp_path).save(whole)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["plan"][0]["arguments"][1] = "t9"
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    for line in (["inspect", str(bundle)], ["diff", str(bundle), str(whole), "--semantic"], ["report", str(bundle)]):
+        assert main(line) == 1
+        found = capsys.readouterr()
+        assert found.err.startswith('error[SPY0611]: argument "t9" does not exist'), line
+    assert main(["diff", str(bundle), str(whole)]) == 1
+    assert 'cannot be told in words: argument "t9" does not exist (SPY0611)' in capsys.readouterr().out

@@ -228,6 +228,10 @@ def test_the_example_of_a_verb_works(verb: str, workspace: Path, capsys: pytest.
         assert main(arguments) == 1
         assert "SPY0789" in capsys.readouterr().err
         return
+    if verb == "sweep":
+        if find_spec("distributed") is None:
+            pytest.skip("Dask is not there")
+        (workspace / "SWEEP.toml").write_text('format = "spyrec.sweep/1"\n[[graphs]]\nfiles = ["graph.json"]\n')
     if verb == "import":
         _write_model(workspace / "model.onnx")
     assert main(arguments) == 0

@@ -36,6 +36,8 @@ WITHOUT = {
     "SPY0796": ("a broken installation of numba", "cli"),
     "SPY0802": ("a bundle whose constants were taken away in memory", "compare"),
     "SPY0822": ("needs the extra mlir", "compare"),
+    "SPY0841": ("nobody answers at an address, which takes its time to be sure of", "sweep"),
+    "SPY0842": ("workers of another version", "sweep"),
     "SPY0929": ("a fault of the emulator's own, planted", "runtime"),
     "SPY0966": ("a control block without the copy before it, which jobs never make", "runtime"),
     "SPY0967": ("a control block that declares other operands than its program has", "runtime"),

@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import pytest
 
 from spyrec import __version__, cli
 from spyrec.cli import main
+from spyrec.sweep.results import Results
+from spyrec.sweep.rows import Row
 from tests.support.measured import listed, rows
 
 CASES = Path(__file__).parents[1] / "cases" / "texts"
@@ -62,17 +65,23 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ops": ("ops softmax", "ops softmacks"),
     "opt": ("opt graph.json --stop-after decompose", "opt graph.json --pass nosuch"),
     "passes": ("passes", "passes divide-work", "passes divide"),
+    "report": (
+        "report A", "report A --format mermaid", "report A -o page.html", "report A --run nowhere", "report nowhere",
+    ),
     "run": (
         "run A --random 1 --check", "run A --random 1 --stats", "run A --random 1 --bisect",
         "run A --random 1 --sanitize all", "run A",
     ),
     "schema": ("schema", "schema graf"),
+    "sweep": (
+        "sweep SWEEP.toml", "sweep report results", "sweep report results --against yesterday", "sweep report A",
+    ),
     "spyrec": ("--version", "--help", "nosuch", "compile --nosuch"),
 }  # fmt: skip
 """File of a transcript -> command lines; those of a verb begin with its help."""
 
-UNFITTED = re.compile(r"opt graph|--print-after")
-"""Commands that print the text of the IR, which is read back."""
+UNFITTED = re.compile(r"opt graph|--print-after|--format")
+"""Commands that print what other programs read: text of the IR, exports."""
 
 
 def test_every_verb_has_a_transcript() -> None:
@@ -94,7 +103,31 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(FIXTURES / "nested_loop_symbolic", folder / "foreign")
     shutil.copy(FIXTURES / "add" / "opspecs.json", folder)
     listed(folder, rows())
+    (folder / "SWEEP.toml").write_text(
+        'format = "spyrec.sweep/1"\n[[graphs]]\nfiles = ["*.json"]\n[grid]\ncoers = [1]\n'
+    )
+    swept(folder / "results", 1.0)
+    swept(folder / "yesterday", 0.5)
     return folder
+
+
+def swept(folder: Path, factor: float) -> None:
+    """Write results of a sweep: two graphs, one of them on several cores and one that is refused."""
+    rows = [
+        Row(
+            key=f"{number:032x}", case=f"{number:032x}", graph="graphs/add_mul", kind="file", digest="d",
+            options={"cores": str(cores)}, checks="compile", status="ok", figures="plan", simulated_us=factor * time_us,
+            hbm_bytes=traffic, lx_peak_bytes=scratchpad, spyrec="0", program="p", versions="v",
+        )
+        for number, (cores, time_us, traffic, scratchpad) in enumerate(
+            [(1, 90.5, 786_432, 0), (8, 20.25, 786_432, 2048), (32, 9.5, 1_048_576, 4096), (16, 21.0, 900_000, 4096)]
+        )
+    ]  # fmt: skip
+    poor = replace(rows[0], key="f" * 32, case="f" * 32, graph="graphs/poor", status="refused", code="SPY0118")
+    with Results(folder) as results:
+        results.begin("nightly", [*(row.key for row in rows), poor.key, "e" * 32])
+        for row in (*rows, poor):
+            results.append(row)
 
 
 def transcript(name: str, prepared: Path, directory: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:

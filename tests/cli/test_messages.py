@@ -150,6 +150,8 @@ def test_names_that_are_not_there_bring_the_closest_that_is(graph: Path, capsys:
         (["opt", str(graph), "--pass", "decompos"], 'did you mean "decompose"?'),
         (["passes", "decompos"], "did you mean decompose?"),
         (["ops", "sofmax"], "did you mean softmax"),
+        (["ops", "nonzero"], "nonzero is no op of a graph: the shape of its result depends on the numbers"),
+        (["ops", "fold"], "a graph has it as col2im"),
         (["schema", "grahp"], "did you mean graph?"),
         (["examples", "digit"], "did you mean digits?"),
         (["explain", "SPY0213x"], "did you mean SPY0213"),
@@ -213,3 +215,10 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 4096)
     except OSError:  # what Linux says of a terminal whose writer has gone
         return b""
+
+
+def test_columns_of_an_op_stand_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "embedding"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  attribute")]
+    assert "  attribute  scale_grad_by_freq bool, default false" in rows
+    assert len({len(line) - len(line.split(maxsplit=2)[2]) for line in rows}) == 1

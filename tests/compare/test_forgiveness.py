@@ -44,6 +44,15 @@ NONE = ("ceil", "frac", "round", "sign", "trunc")
 FEW = "hardsigmoid hardswish"
 """Made of two or three steps that round, none of which cancels: each is exact where the sum of the first is small."""
 
+QUOTIENTS: tuple[tuple[str, dict[str, object]], ...] = (
+    ("floor_divide", {}),
+    ("div", {"rounding_mode": "floor"}),
+    ("div", {"rounding_mode": "trunc"}),
+    ("remainder", {}),
+    ("fmod", {}),
+)
+"""Whole quotients and what they leave, exact at the numbers that the device holds."""
+
 UNPACKED = "_weight_int4pack_mm _weight_int8pack_mm"
 """Made of others where their weights are constants: in tests/passes/test_unpack_weights.py."""
 
@@ -258,11 +267,10 @@ def test_every_op_that_is_made_of_others_states_its_roundings_or_rounds_once() -
     known = {*EXACT.split(), *FEW.split(), *PRODUCTS.split(), *WHOLE.split()}
     ours = made - stating - known
     assert not ours, ours
-    assert {item.op for item in CASES} | set(UNPACKED.split()) | {*NONE, "floor_divide"} >= stating
-    assert {item.name for item in catalogue().values() if item.roundings and item.roundings.is_exact} == {
-        *NONE,
-        "floor_divide",
-    }
+    exact = {*NONE, *(op for op, _ in QUOTIENTS)} - {"div"}
+    assert {item.op for item in CASES} | set(UNPACKED.split()) | exact >= stating
+    assert {item.name for item in catalogue().values() if item.roundings and item.roundings.is_exact} == exact
+    assert [item.name for item in catalogue().values() if item.exact_with is not None] == ["div"]
 
 
 def _planted(report_of: Callable[[Floats], CheckReport], want: Floats, at: int, off: float) -> bool:
@@ -296,22 +304,42 @@ def test_an_exact_op_is_the_op_at_the_number_that_the_device_holds(op: str, dtyp
         assert _planted(report_of, want, at, 2.0**-9), (at, x[at])
 
 
-def test_a_whole_quotient_is_no_other_whole_number() -> None:
+@pytest.mark.parametrize(("op", "attributes"), QUOTIENTS, ids=str)
+def test_a_whole_quotient_is_no_other_whole_number(op: str, attributes: Mapping[str, object]) -> None:
     """One rounding of a quotient from 512 on is a whole number."""
     x = held(np.arange(1536.0, 3072.0, 6.0), "float16")
-    graph = graph_of("floor_divide", [x, np.full(x.shape, 3.0, np.float16)], {})
-    inputs = {"x0": x, "x1": np.full(x.shape, 3.0, np.float16)}
+    divisor = np.full(x.shape, 2.5 if op in ("remainder", "fmod") else 3.0, np.float16)
+    graph = graph_of(op, [x, divisor], dict(attributes))
+    inputs = {"x0": x, "x1": divisor}
     run = spyrec.run(spyrec.compile(graph), inputs, spyrec.RunOptions(check=True))
     assert run.check is not None
     assert run.check["y"].ok
-    want = np.floor(x.astype(np.float64) / 3.0)
+    exact, by = x.astype(np.float64), divisor.astype(np.float64)
+    want = np.fmod(exact, by) if op in ("remainder", "fmod") else np.floor(exact / by)
     source = read_graph_data(graph)
 
     def report_of(got: Floats) -> CheckReport:
         return check_outputs(source, inputs, {"y": got})["y"]
 
+    off = 2.0**-9 if op in ("remainder", "fmod") else 1.0
     for at in (0, 1, 100, len(x) - 1):
-        assert _planted(report_of, want, at, 1.0), (at, x[at])
+        assert _planted(report_of, want, at, off), (at, x[at])
+
+
+@pytest.mark.parametrize(("op", "attributes"), QUOTIENTS, ids=str)
+def test_a_quotient_of_what_was_rounded_may_be_the_next_whole_number(op: str, attributes: Mapping[str, object]) -> None:
+    """The host's quotient of a sum that the device rounded: a choice, which no check reports."""
+    x, y = (held(RANDOM.uniform(1.0, 40.0, (16, 64)), "float16") for _ in range(2))
+    divisor = held(RANDOM.choice([0.5, 1.0, 3.0], x.shape), "float16")
+    kinds = [{"name": name, "shape": [16, 64], "dtype": "float16"} for name in ("x", "y", "by")]
+    nodes = [
+        {"name": "sum", "op": "add", "inputs": ["x", "y"]},
+        {"name": "z", "op": op, "inputs": ["sum", "by"], "attrs": dict(attributes)},
+    ]
+    graph = {"format": "spyrec.graph/1", "name": "g", "inputs": kinds, "nodes": nodes, "outputs": ["z"]}
+    run = spyrec.run(spyrec.compile(graph), {"x": x, "y": y, "by": divisor}, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert run.check["z"].ok
 
 
 @pytest.mark.parametrize("op", NONE)

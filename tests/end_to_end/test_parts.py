@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,64 @@ def test_altered_steps_are_refused(tmp_path: Path, change: dict[str, object], wo
     inputs = {"x": halves(3, 3, 70), "i": np.zeros((3, 70), np.int64)}
     with pytest.raises(spyrec.SpyrecError, match=word):
         spyrec.run(tmp_path / "b", inputs)
+
+
+def _other_rows(graph: dict[str, Any]) -> None:
+    graph["inputs"][0]["shape"] = graph["inputs"][1]["shape"] = [1, 70]
+
+
+def _other_name(graph: dict[str, Any]) -> None:
+    graph["nodes"][3]["outputs"] = ["g"]
+    graph["nodes"][4]["inputs"] = ["e", "g"]
+
+
+def _other_dtype(graph: dict[str, Any]) -> None:
+    graph["inputs"][1]["dtype"] = "int32"
+
+
+def _one_output_less(graph: dict[str, Any]) -> None:
+    graph["outputs"].pop()
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        (_other_rows, r'argument "x" holds float16\[3,70\], and graph.json says that "x" is float16\[1,70\]'),
+        (_other_dtype, '"i" holds int64.* says that "i" is int32'),
+        (_other_name, 'graph.json has no value "f"'),
+        (_one_output_less, 'manifest.json has output "i", graph.json has none of that name'),
+    ],
+)
+def test_a_graph_that_is_not_the_manifests_is_refused_before_anything_runs(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], fact: str
+) -> None:
+    """The host computes what the graph says on what the manifest says: where they disagree, shapes cannot agree."""
+    spyrec.compile(MIXED).save(tmp_path / "b")
+    file = tmp_path / "b" / "graph.json"
+    altered = json.loads(file.read_text())
+    change(altered)
+    file.write_text(json.dumps(altered))
+    bundle = spyrec.Bundle.load(tmp_path / "b", verify=False)
+    inputs = {"x": halves(3, 3, 70), "i": np.zeros((3, 70), np.int64)}
+    with pytest.raises(spyrec.SpyrecError, match=f"SPY0611.*{fact}"):
+        spyrec.run(bundle, inputs)
+
+
+def test_a_constant_that_is_not_the_graphs_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "w.npy", np.arange(70))
+    source = graph([tensor("i", [3, 70], "int64")], [node("k", "add", ["i", "w"])], ["k"])
+    source["constants"] = [{**tensor("w", [70], "int64"), "data": {"file": "w.npy"}}]
+    (tmp_path / "graph.json").write_text(json.dumps(source))
+    spyrec.compile(tmp_path / "graph.json").save(tmp_path / "b")
+    file = tmp_path / "b" / "graph.json"
+    file.write_text(
+        json.dumps(
+            json.loads(file.read_text()) | {"constants": [{**tensor("w", [3, 1], "int64"), "data": {"file": "w.npy"}}]}
+        )
+    )
+    bundle = spyrec.Bundle.load(tmp_path / "b", verify=False)
+    with pytest.raises(spyrec.SpyrecError, match=r'constant "w" is int64\[3,1\] in the graph, and int64\[70\]'):
+        spyrec.run(bundle, {"i": np.zeros((3, 70), np.int64)})
 
 
 # --- rows by an index -------------------------------------------------------------------------------------------------

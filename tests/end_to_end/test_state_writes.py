@@ -19,6 +19,7 @@ from spyrec.bundle.bundle import Bundle
 from tests.support.graph_files import JsonObject, graph_data, node, tensor
 
 Array = npt.NDArray[np.generic]
+Places = npt.NDArray[np.int64]
 EVERY = slice(None)
 
 
@@ -219,3 +220,47 @@ def test_slices_of_any_shape_are_numpys(data: st.DataObject) -> None:
         part, source = (*(EVERY,) * dim, start), [*shape[:dim], *shape[dim + 1 :]]
         write = Write("select_scatter", {"dim": dim, "index": start}, shape, source, part)
     calls(spyrec.compile(write.graph()), write, ENGINES["checked"])
+
+
+def _added(cache: Array, at: Places, x: Array) -> None:
+    np.add.at(cache, at[:, 0], x)
+
+
+def _set(cache: Array, at: Places, x: Array) -> None:
+    np.put_along_axis(cache, at, x, 0)
+
+
+def _scatter_added(cache: Array, at: Places, x: Array) -> None:
+    columns = np.arange(x.shape[-1], dtype=np.int64)
+    np.add.at(cache, (at, columns), x)
+
+
+HOST_WRITES = {"index_add": _added, "scatter": _set, "scatter_add": _scatter_added}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int64", "int8"])
+@pytest.mark.parametrize("op", HOST_WRITES)
+def test_state_that_the_host_writes_is_kept(op: str, dtype: str) -> None:
+    """Three calls, and a second handle that shares nothing with the first."""
+    at = np.stack([np.arange(70) % 8, (np.arange(70) + 3) % 8])
+    index = at[:, 0] if op == "index_add" else at
+    inputs = [tensor("cache", 8, 70, dtype=dtype), tensor("at", *index.shape, dtype="int64")]
+    inputs.append(tensor("x", 2, 70, dtype=dtype))
+    nodes = [node("kept", op, "cache", "at", "x", dim=0), node("y", "sum", "kept", dim=[0])]
+    bundle = spyrec.compile(graph_data(inputs, nodes, ["y", "kept"], updates={"kept": "cache"}))
+    random = np.random.default_rng(5)
+    cache = random.integers(-4, 5, (8, 70)).astype(dtype)
+    wanted, own = cache.copy(), cache.copy()
+    options = spyrec.RunOptions(check=True)
+    sources = [random.integers(-3, 4, (2, 70)).astype(dtype) for _ in range(3)]
+    with spyrec.load(bundle, options) as model, spyrec.load(bundle, options) as other:
+        for number, x in enumerate(sources):
+            state = {} if number else {"cache": cache}
+            result = model.run({**state, "at": index, "x": x})
+            HOST_WRITES[op](wanted, at, x)
+            assert result.is_ok
+            np.testing.assert_array_equal(result.outputs["kept"], wanted)
+            np.testing.assert_array_equal(result.outputs["y"], wanted.sum(axis=0))
+        found = other.run({"cache": cache, "at": index, "x": sources[0]})
+        HOST_WRITES[op](own, at, sources[0])
+        np.testing.assert_array_equal(found.outputs["kept"], own)

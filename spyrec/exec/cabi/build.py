@@ -20,13 +20,24 @@ from spyrec.exec.cabi.header import HEADERS, declarations, include_directory
 
 LIBRARY = "libflashrt_exec.so"
 _MODULE = "_flashrt_exec"
-_FIND_PYTHON = """
+_PROLOGUE = """
 #include <stdlib.h>
 /* Python looks for its library beside the first python3 of PATH: that may be any, so it is told, until it has begun. */
 __attribute__((constructor)) static void find_python(void)
 {
     if (!Py_IsInitialized()) setenv("PYTHONHOME", %s, 0);
 }
+#if PY_VERSION_HEX < 0x030C0000
+/* Until 3.12 cffi takes the capsules' version tag as its lock, and waits while it is not 0.  In a Python that has
+   begun, any look-up of a capsule's attribute has set it (importing hypothesis does); a type that changed has none. */
+__attribute__((constructor)) static void free_lock_of_cffi(void)
+{
+    if (!Py_IsInitialized()) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyType_Modified(&PyCapsule_Type);
+    PyGILState_Release(state);
+}
+#endif
 """
 _VERSION_SCRIPT = "{ global: frt_*; spyrec_*; local: *; };\n"
 
@@ -71,7 +82,7 @@ def build(folder: Path) -> CLibrary:
     folder.mkdir(parents=True, exist_ok=True)
     source, script, library = folder / f"{_MODULE}.c", folder / "exports.map", folder / LIBRARY
     maker = cast("_Maker", import_module("cffi").FFI())
-    maker.set_source(_MODULE, _FIND_PYTHON % _c_text(sys.base_prefix))
+    maker.set_source(_MODULE, _PROLOGUE % _c_text(sys.base_prefix))
     maker.embedding_api("\n".join(map(declarations, HEADERS)))
     maker.embedding_init_code(_init_code())
     with redirect_stdout(StringIO()):  # it says what it does

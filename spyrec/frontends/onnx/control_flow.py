@@ -1,17 +1,19 @@
-"""ONNX's control flow where it is known before the model runs: ``If``, ``Loop`` and ``Scan``, written out.
+"""ONNX's control flow written out: ``If``, and ``Loop`` and ``Scan`` whose trips are known before the model runs.
 
 A graph has no branches and no loops of a number of steps that its numbers decide.  A condition that depends on no input
-chooses its branch, and a body whose trips are known stands in the graph once for each.
+chooses its branch; of one that does, both branches are computed and one is chosen, element by element, as of
+``torch.cond``.  A body whose trips are known stands in the graph once for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from spyrec.frontends.model_import.source_graph import HostArray
 from spyrec.frontends.model_import.unsupported import Unsupported
 from spyrec.frontends.onnx.sequences import Result, Tensor, TensorSequence, stacked
 from spyrec.frontends.value import Value
@@ -23,17 +25,52 @@ MOST_STEPS = 512
 """Steps of a loop or of a recurrent operator that are written out; a graph grows by a body with each."""
 
 
-_CHOOSE = "compute both branches and choose with Where, or write the model with that branch alone"
+_CHOOSE = "return tensors of one shape and dtype from both branches, or write the model with that branch alone"
 _COUNT = "write the model with a number of trips that is a constant, and leave out with Where what a trip should not do"
 
 
 def branch(call: Call) -> Sequence[Result]:
-    """``If``: the results of the branch that its condition chooses."""
-    condition = call.decided(0, "which branch it takes", _CHOOSE)
-    if condition is None:
-        raise Unsupported("it has no condition")
-    chosen = call.body("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
-    return call.inlined(chosen, [])
+    """``If``: the results of the branch that its condition chooses, when it is known or in each run."""
+    condition = call.tensor(0)
+    if not isinstance(condition, Value):
+        chosen = call.body("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
+        return call.inlined(chosen, [])
+    if condition.ndim:
+        condition = call.add("reshape", condition, shape=[])
+    first, second = (call.inlined(call.body(name), []) for name in ("then_branch", "else_branch"))
+    if len(first) != len(second):
+        raise Unsupported(f"its branches have {len(first)} and {len(second)} results")
+    return [_chosen(call, condition, pair) for pair in zip(first, second, strict=True)]
+
+
+def _chosen(call: Call, condition: Value, pair: tuple[Result, Result]) -> Result:
+    """Return one of two results by a condition that a run knows; what is equal in both needs none."""
+    first, second = pair
+    if isinstance(first, TensorSequence) and isinstance(second, TensorSequence):
+        if len(first.items) != len(second.items):
+            raise Unsupported(f"its branches make {len(first.items)} and {len(second.items)} tensors", _CHOOSE)
+        items = zip(first.items, second.items, strict=True)
+        return TensorSequence(tuple(_chosen_tensor(call, condition, item) for item in items))
+    if isinstance(first, TensorSequence) or isinstance(second, TensorSequence):
+        raise Unsupported("one of its branches makes a sequence, and the other a tensor", _CHOOSE)
+    return _chosen_tensor(call, condition, (first, second))
+
+
+def _chosen_tensor(call: Call, condition: Value, pair: tuple[Tensor, Tensor]) -> Tensor:
+    if not any(isinstance(item, Value) for item in pair) and _is_same(*cast("tuple[HostArray, HostArray]", pair)):
+        return pair[0]
+    first, second = (call.as_value(item) for item in pair)
+    shapes = [call.shape(item) for item in (first, second)]
+    if first.dtype != second.dtype or shapes[0] != shapes[1]:
+        kinds = " and ".join(
+            f"{item.dtype}[{', '.join(map(str, shape))}]" for item, shape in zip((first, second), shapes, strict=True)
+        )
+        raise Unsupported(f"which branch it takes depends on an input, and they return {kinds}", _CHOOSE)
+    return call.add("where", condition, first, second)
+
+
+def _is_same(first: HostArray, second: HostArray) -> bool:
+    return first.dtype == second.dtype and np.array_equal(first, second)
 
 
 def loop(call: Call) -> Sequence[Result]:

@@ -23,10 +23,11 @@ from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import NARROWED, HostArray, Problem, SourceGraph, SourceInput, Weight
 from spyrec.frontends.model_import.unsupported import Unsupported, reason_of
 from spyrec.frontends.onnx.control_flow import CONTROL_FLOW
-from spyrec.frontends.onnx.model import DTYPES, UNSIGNED, OnnxModel, array_of, form_of, weight_of
+from spyrec.frontends.onnx.model import DTYPES, UNSIGNED, OnnxModel, array_of, form_of, opset_of, schema_of, weight_of
 from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, computed, hint_of, product, read_open_size
 from spyrec.frontends.onnx.probe import Made, Probe
 from spyrec.frontends.onnx.sequences import SEQUENCES, TensorSequence
+from spyrec.frontends.onnx.well_formed import MOST_NODES
 from spyrec.frontends.value import Value
 from spyrec.hardware.dtypes import DType
 
@@ -192,6 +193,10 @@ class Call:
         """Return the numbers of an operand where they are known."""
         return self._graph.known(self.node.input[index]) if self.has(index) else None
 
+    def is_of_run(self, index: int) -> bool:
+        """Whether an operand depends on an input of the model."""
+        return self._graph.is_of_run(self.node.input[index])
+
     def numbers(self, index: int) -> HostArray:
         """Return the numbers of an operand, flat.  Errors: it is absent, empty, or depends on an input."""
         found = self.known(index)
@@ -287,7 +292,8 @@ class Call:
         """Return a dtype by ONNX's number."""
         name, carrier = DTYPES.get(number, (f"type {number}", ""))
         if not carrier:
-            raise Unsupported(f"a graph has no {name}")
+            hint = "write the model with int64, which holds them" if number in UNSIGNED else None
+            raise Unsupported(f"a graph has no {name}", hint)
         return NARROWED.get(name, name)
 
 
@@ -345,6 +351,7 @@ class OnnxLowering:
         self._values: dict[str, Value | None] = {}
         self._known: dict[str, HostArray] = {}
         self._sequences: dict[str, TensorSequence] = {}
+        self._fed: set[str] = set()
         self._places: dict[str, ModelPlace] = {}
         self._inputs: list[SourceInput] = []
         self._problems: list[Problem] = []
@@ -408,7 +415,12 @@ class OnnxLowering:
         if dtype != name:
             self._narrowed[value.name] = name
         self._values[item.name] = value
+        self._fed.add(item.name)
         self._inputs.append(SourceInput(value.name, "user", item.name))
+
+    def is_of_run(self, name: str) -> bool:
+        """Whether a name of the model stands for what depends on an input."""
+        return name in self._fed
 
     def value(self, name: str) -> Value:
         """Return what a name of the model stands for, as a value of the graph."""
@@ -512,12 +524,8 @@ class OnnxLowering:
 
     def defaults(self, node: NodeProto) -> set[str]:
         """Return the attributes of a node that say what they say by default."""
-        import onnx
-
-        opset = next((item.version for item in self._model.proto.opset_import if item.domain in ("", "ai.onnx")), 0)
-        try:
-            schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
-        except onnx.defs.SchemaError:
+        schema = schema_of(node, opset_of(self._model.proto))
+        if schema is None:
             return set()
         given = {item.name: item for item in node.attribute}
         return {
@@ -557,6 +565,8 @@ class OnnxLowering:
         sequences = _taken(self._sequences, own)
         for item, result in zip(graph.input, given, strict=True):
             self._bind(item.name, result)
+            if isinstance(result, Value | TensorSequence):
+                self._fed.add(item.name)
         for name, key in body.keys.items():
             self._values[name] = self.value(key)
             numbers = self.known(key)
@@ -564,6 +574,8 @@ class OnnxLowering:
                 self._known[name] = numbers
         for node in graph.node:
             self._lower(node)
+        if self.builder.node_count > MOST_NODES:
+            raise Unsupported(f"written out, it makes the model more than {MOST_NODES} nodes")
         is_lost = any(self._is_lost(item.name) for item in graph.output)
         results = [] if is_lost else [self._result(item.name) for item in graph.output]
         _taken(self._values, own)
@@ -614,6 +626,8 @@ class OnnxLowering:
 
     def _take(self, node: NodeProto, results: Sequence[Result]) -> None:
         """Take a node's results under the model's names, and hold them against what they are at other extents."""
+        if any(item.HasField("g") for item in node.attribute) or not self._fed.isdisjoint(node.input):
+            self._fed.update(filter(None, node.output))
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self._bind(name, result)
@@ -661,7 +675,7 @@ class OnnxLowering:
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and node.op_type not in self._kept:
             raise Unsupported(f'the domain "{node.domain}" is none that a graph knows')
         kind = self._kept.get(node.op_type, node.op_type)
-        operator = CONTROL_FLOW.get(kind) or SEQUENCES.get(kind) or OPERATORS.get(kind)
+        operator = operator_of(kind)
         if operator is None:
             raise Unsupported("a graph has no op for it")
         call = Call(self, node)
@@ -743,6 +757,13 @@ class OnnxLowering:
         for name in node.output:
             if name:
                 self._values[name] = None
+
+
+def operator_of(kind: str) -> Callable[[Call], Sequence[Result]] | None:
+    """Return what makes ops of a graph of an operator, ``None`` where nothing does."""
+    from spyrec.frontends.onnx.operators import OPERATORS
+
+    return CONTROL_FLOW.get(kind) or SEQUENCES.get(kind) or OPERATORS.get(kind)
 
 
 def _named(extent: Number | None) -> int | str | None:

@@ -16,18 +16,20 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
+from spyrec.files.reading import open_regular
 from spyrec.frontends.model_import.keep_ops import kept_ops, refuse_uncalled
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
 from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 from spyrec.frontends.onnx.open_numbers import read_open_size
-from spyrec.frontends.onnx.well_formed import check_names, check_tensor, tensors_of
+from spyrec.frontends.onnx.well_formed import check_functions, check_names, check_tensor, nodes_of, tensors_of
 from spyrec.hardware.dtypes import DType
 from spyrec.layout.symbolic_dim import SymbolicDim
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TensorProto
+    from onnx import ModelProto, NodeProto, TensorProto
+    from onnx.defs import OpSchema
 
 LEAST_OPSET = 13
 _MOST_FILE_BYTES = 1 << 31
@@ -129,10 +131,11 @@ def load_onnx(
     for tensor in tensors_of(proto.graph):
         carrier = form_of(tensor.data_type)
         check_tensor(tensor, np.dtype(carrier).itemsize if carrier else 0, place)
+    check_functions(proto, place)
     try:
         _bind(proto, extents)
         functions = [(item.domain, item.name) for item in proto.functions if item.name not in kept]
-        inlined = inliner.inline_selected_functions(proto, functions)
+        inlined = _written_out(inliner.inline_selected_functions(proto, functions))
         inferred = shape_inference.infer_shapes(inlined, data_prop=True)
     except Exception as error:  # noqa: BLE001 -- the package raises what its C++ raises
         message = f"the onnx package does not read the model: {str(error).splitlines()[0][:300]}"
@@ -142,15 +145,86 @@ def load_onnx(
     return OnnxModel(inferred, place, folder)
 
 
+def _written_out(proto: ModelProto) -> ModelProto:
+    """Return a model with operators written out that the importer has no row for and that ONNX defines as functions.
+
+    What the package cannot write out stays, and is told with the other problems.
+    """
+    from onnx import inliner
+
+    before: set[str] = set()
+    while (found := _composed(proto)) and found != before:
+        _declare_weights(proto)
+        try:
+            proto = inliner.inline_selected_functions(proto, [("", name) for name in found], False, True)
+        except Exception:  # noqa: BLE001 -- the package raises what its C++ raises
+            return proto
+        before = found
+    return proto
+
+
+def _declare_weights(proto: ModelProto) -> None:
+    """Say of which types a model's weights are, which the package looks for among its declared values alone."""
+    import onnx
+
+    said = {item.name for item in (*proto.graph.value_info, *proto.graph.input)}
+    proto.graph.value_info.extend(
+        onnx.helper.make_tensor_value_info(item.name, item.data_type, tuple(item.dims))
+        for item in proto.graph.initializer
+        if item.name not in said
+    )
+
+
+def _composed(proto: ModelProto) -> set[str]:
+    """Return the operators of a model that no row of the importer is for and that ONNX writes out as functions.
+
+    Such nodes get the attributes that they have by default: the package writes functions out without them.
+    """
+    from spyrec.frontends.onnx.lower import operator_of
+
+    opset = opset_of(proto)
+    found: set[str] = set()
+    for node in nodes_of(proto.graph):
+        schema = None if operator_of(node.op_type) is not None else schema_of(node, opset)
+        if schema is not None and _is_function(schema):
+            found.add(node.op_type)
+            said = {item.name for item in node.attribute}
+            defaults = (item.default_value for name, item in schema.attributes.items() if name not in said)
+            node.attribute.extend(item for item in defaults if item.name)
+    return found
+
+
+def _is_function(schema: OpSchema) -> bool:
+    """Whether the specification writes an operator out, for all operands or for those that it has."""
+    return bool(getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False))
+
+
+def opset_of(proto: ModelProto) -> int:
+    """Return the version of ONNX's own operators that a model is written with, 0 where it does not say."""
+    versions = {item.domain: item.version for item in proto.opset_import}
+    return versions.get("", versions.get("ai.onnx", 0))
+
+
+def schema_of(node: NodeProto, opset: int) -> OpSchema | None:
+    """Return what the specification says of a node's operator, ``None`` where it does not know it."""
+    import onnx
+
+    try:
+        return onnx.defs.get_schema(node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
 def _load(path: Path, place: Location) -> ModelProto:
     import onnx
 
     try:
-        size_bytes = path.stat().st_size
-        if size_bytes >= _MOST_FILE_BYTES:
-            raise refuse("SPY0161", f"the file has {size_bytes} bytes, a protobuf message less than 2 GiB", place)
-        load = cast("Callable[..., ModelProto]", onnx.load_model)  # pyright: ignore[reportUnknownMemberType] -- it is untyped
-        return load(str(path), load_external_data=False)
+        with open_regular(path) as stream:
+            size_bytes = os.fstat(stream.fileno()).st_size
+            if size_bytes >= _MOST_FILE_BYTES:
+                raise refuse("SPY0161", f"the file has {size_bytes} bytes, a protobuf message less than 2 GiB", place)
+            load = cast("Callable[..., ModelProto]", onnx.load_model_from_string)
+            return load(stream.read())
     except OSError as error:
         raise refuse("SPY0160", f"the file cannot be read: {error.strerror or error}", place) from None
     except Exception as error:
@@ -180,8 +254,7 @@ def _bind(proto: ModelProto, dims: Mapping[str, int]) -> None:
 
 
 def _refuse_old(proto: ModelProto, place: Location) -> None:
-    versions = {item.domain: item.version for item in proto.opset_import}
-    found = versions.get("", versions.get("ai.onnx", 0))
+    found = opset_of(proto)
     if found < LEAST_OPSET:
         hint = f"convert it first: onnx.version_converter.convert_version(model, {LEAST_OPSET})"
         raise refuse(

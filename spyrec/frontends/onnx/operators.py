@@ -671,9 +671,9 @@ def _gather(call: Call) -> Sequence[Value]:
 
 
 def _counted_from_the_front(call: Call, index: Value, value: Value, axis: int) -> Value:
-    """Return an index without negative numbers, where some are known to be there."""
+    """Return an index without negative numbers, where it depends on no input."""
     known = call.known_or_none(1)
-    if known is None or all(int(item) >= 0 for item in known.reshape(-1)):
+    if call.is_of_run(1) if known is None else all(int(item) >= 0 for item in known.reshape(-1)):
         return index
     extent = call.counted(call.shape(value)[axis])
     return call.add("where", call.add("lt", index, 0), call.add("add", index, extent), index)
@@ -698,8 +698,9 @@ def _gather_nd(call: Call) -> Sequence[Value]:
 
 def _scatter_elements(call: Call) -> Sequence[Value]:
     reduction = call.text("reduction", "none")
-    operands = [call.value(index) for index in range(3)]
+    value, index, source = (call.value(position) for position in range(3))
     axis = call.integer("axis", 0)
+    operands = [value, _counted_from_the_front(call, index, value, axis), source]
     if reduction == "none":
         return [call.add("scatter", *operands, dim=axis)]
     if reduction == "add":

@@ -140,6 +140,8 @@ class Lowering:
     def _finish(self) -> None:
         """Name the outputs, each by the program's own name of the value."""
         names: dict[str, str] = {}
+        # an input is no new content of another, and no value is that of two: a copy is
+        unready = {item.name for item in self._inputs}
         for number, output in enumerate(self.program.outputs):
             if isinstance(output.value, Size):
                 reason = f"output {number} is a size, {output.value.text}, and outputs are tensors"
@@ -152,12 +154,15 @@ class Lowering:
             target = None if output.updates is None else self.values.get(output.updates)
             if output.updates is not None and (target is None or target.name == value.name):
                 continue  # nothing is changed
+            if target is not None and value.name in unready:
+                value = self.op("clone", value)
+            if target is not None:
+                unready.add(value.name)
             self._outputs.append(value.name)
             if isinstance(output.value, Tensor):
                 names[value.name] = output.value.name
-            if target is None:
-                self.builder.output(value)
-            else:
+            self.builder.output(value)
+            if target is not None:
                 self.builder.update(value, target)
         self._program_names = names
 
@@ -234,8 +239,12 @@ class Lowering:
                 self._compare(node, wanted, value)
         for index, (name, _) in list(enumerate(node.results))[len(results) :]:
             self.values[name] = None
-            if name in self._read:
+            if self.is_read(name):
                 self._refuse(node, f"its result {index} is none that a graph has")
+
+    def is_read(self, name: str) -> bool:
+        """Whether a result of the program is read by an operation that is needed, or is an output."""
+        return name in self._read
 
     def _compare(self, node: TracedNode, wanted: TracedTensor, value: Value) -> None:
         shape = tuple(extent if isinstance(extent, int) else None for extent in wanted.shape)

@@ -14,7 +14,7 @@ from spyrec.device_ops.record import HALF, HALF_OR_SINGLE, Formats
 from spyrec.ir import special
 from spyrec.ir.attributes import NO_ATTRIBUTES
 from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError, Roundings, Sample, rule
-from spyrec.ir.operands import Floats, array, first_operand, floats, require_number, tensor
+from spyrec.ir.operands import Floats, array, first_operand, floats, infinite_on_host, require_number, tensor
 from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise, float_result, whole_result
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.types import TensorType
@@ -87,14 +87,14 @@ class EluAttributes:
 def _elu(operands: Sequence[Array | None], attributes: EluAttributes) -> tuple[Array, ...]:
     x = floats(operands)
     below = attributes.alpha * np.expm1(np.minimum(x, 0.0) * attributes.input_scale)
-    return (attributes.scale * np.where(x > 0, x, below),)
+    return (attributes.scale * np.where(x < 0, below, x),)
 
 
 define_pointwise(
     "elu",
     "x above 0, alpha (exp(x) - 1) below",
     ONE,
-    PointwiseRules(float_result, rule(EluAttributes, _elu), HALF, roundings=Roundings(2.0)),
+    PointwiseRules(float_result, rule(EluAttributes, _elu), HALF, infinite_on_host, roundings=Roundings(2.0)),
     _samples(EluAttributes(), EluAttributes(0.5, 2.0, 0.25)),
     EluAttributes,
 )
@@ -116,7 +116,7 @@ define_pointwise(
     "leaky_relu",
     "x above 0, negative_slope x below",
     ONE,
-    PointwiseRules(float_result, rule(LeakyReluAttributes, _leaky_relu), HALF_OR_SINGLE),
+    PointwiseRules(float_result, rule(LeakyReluAttributes, _leaky_relu), HALF_OR_SINGLE, infinite_on_host),
     _samples(LeakyReluAttributes(), LeakyReluAttributes(0.3)),
     LeakyReluAttributes,
 )

@@ -170,6 +170,7 @@ register(
         reference=_outer,
         axes=_outer_axes,
         formats=HALF_OR_SINGLE,
+        is_promoted=True,
         samples=(
             ((f16(3), f16(5)), NO_ATTRIBUTES),
             ((f32(1), f32(70)), NO_ATTRIBUTES),

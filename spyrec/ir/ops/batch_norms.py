@@ -22,7 +22,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import Floats, common_float, floats, present, tensor, unsupported
+from spyrec.ir.operands import Floats, common_float, floats, means, present, tensor, unsupported
 from spyrec.ir.samples import f16, f32
 from spyrec.ir.types import TensorType
 
@@ -120,8 +120,8 @@ register(
 
 
 def _normalized(x: Floats, dims: tuple[int, ...], eps: float) -> Floats:
-    centred = x - np.mean(x, axis=dims, keepdims=True)
-    return centred / np.sqrt(np.mean(np.square(centred), axis=dims, keepdims=True) + eps)
+    centred = x - means(x, dims)
+    return centred / np.sqrt(means(np.square(centred), dims) + eps)
 
 
 def _infer_group_norm(operands: OperandTypes, attributes: GroupNormAttributes) -> tuple[TensorType, ...]:
@@ -138,8 +138,8 @@ def _groups(x: Floats, count: int) -> Floats:
 
 def _group_means(x: Array, attributes: GroupNormAttributes) -> Floats:
     groups = _groups(x.astype(np.float64), attributes.num_groups)
-    means = np.mean(groups, axis=tuple(range(2, groups.ndim)), keepdims=True)
-    return np.broadcast_to(means, groups.shape).reshape(x.shape)
+    centres = means(groups, tuple(range(2, groups.ndim)))
+    return np.broadcast_to(centres, groups.shape).reshape(x.shape)
 
 
 def _group_norm(operands: Sequence[Array | None], attributes: GroupNormAttributes) -> tuple[Array, ...]:
@@ -183,8 +183,8 @@ def _infer_instance_norm(operands: OperandTypes, attributes: InstanceNormAttribu
 def _channel_means(x: Array, attributes: InstanceNormAttributes) -> Floats:
     """Return what the op itself takes the distance from: with statistics that are given, 0."""
     numbers = x.astype(np.float64)
-    means = np.mean(numbers, axis=tuple(range(2, x.ndim)), keepdims=True)
-    return means if attributes.use_input_stats else np.zeros_like(means)
+    centres = means(numbers, tuple(range(2, x.ndim)))
+    return centres if attributes.use_input_stats else np.zeros_like(centres)
 
 
 def _instance_norm(operands: Sequence[Array | None], attributes: InstanceNormAttributes) -> tuple[Array, ...]:

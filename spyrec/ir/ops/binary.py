@@ -134,6 +134,7 @@ for _name, _summary, _sign, _operands in (
             device=DeviceOp(_name),
             host_when=_bools_on_host,
             roundings=Roundings(1.0),
+            is_promoted=True,
             samples=(
                 *((types, AlphaAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
                 ((f16(3, 5), f16(5)), AlphaAttributes(0.5)),
@@ -174,6 +175,7 @@ for _name, _summary, _reference in (
             reference=_reference,
             axes=_axes,
             device=DeviceOp(_name),
+            is_promoted=True,
             samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES, *_SINGLE_SAMPLES),
         )
     )
@@ -222,6 +224,8 @@ register(
         axes=_axes,
         device=DeviceOp("realdiv"),
         host_when=rule(DivAttributes, _whole_quotients),
+        exact_with="rounding_mode",
+        is_promoted=True,
         samples=(
             *((types, DivAttributes()) for types, _ in (*_FLOAT_SAMPLES, *_SINGLE_SAMPLES)),
             ((f16(3, 5), f16(5)), DivAttributes("floor")),
@@ -247,6 +251,7 @@ def _comparison(name: str, summary: str, op_func: str, function: Callable[[Array
             axes=_axes,
             device=DeviceOp(op_func),
             formats=HALF,
+            is_promoted=True,
             samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES),
         )
     )
@@ -275,6 +280,7 @@ register(
         reference=_logical_and,
         axes=_axes,
         formats=HALF,
+        is_promoted=True,
         samples=(*_FLOAT_SAMPLES, *_BOOL_SAMPLES),
     )
 )
@@ -305,6 +311,7 @@ register(
         axes=_axes,
         device=DeviceOp("where3"),
         formats=HALF,
+        is_promoted=True,
         samples=(
             ((boolean(3, 5), f16(3, 5), f16(3, 5)), NO_ATTRIBUTES),
             ((boolean(4, 1), f16(70), f16()), NO_ATTRIBUTES),

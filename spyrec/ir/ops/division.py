@@ -46,13 +46,13 @@ def whole_quotient(left: Array, right: Array) -> Array:
     return np.asarray(np.floor_divide(left - np.fmod(left, right), right))
 
 
-def _define(
-    name: str, summary: str, function: Callable[[Array, Array], Array], roundings: Roundings | None = None
-) -> None:
+def _define(name: str, summary: str, function: Callable[[Array, Array], Array]) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(*alike(operands, 0, 1)),)
 
-    define_pointwise(name, summary, PAIR, PointwiseRules(arithmetic_result, reference, roundings=roundings), _SAMPLES)
+    define_pointwise(
+        name, summary, PAIR, PointwiseRules(arithmetic_result, reference, roundings=Roundings(0.0)), _SAMPLES
+    )
 
 
 def _remainder(left: Array, right: Array) -> Array:
@@ -65,4 +65,4 @@ def _fmod(left: Array, right: Array) -> Array:
 
 _define("remainder", "input - other floor(input / other), which has the sign of other", _remainder)
 _define("fmod", "input - other trunc(input / other), which has the sign of input", _fmod)
-_define("floor_divide", "floor(input / other)", floor_quotient, Roundings(0.0))
+_define("floor_divide", "floor(input / other)", floor_quotient)

@@ -155,6 +155,7 @@ for _name, _summary, _pair, _function in (
             result_count=None,
             is_first_enough=True,
             number_attributes=("dim", "keepdim"),
+            is_promoted=True,
             samples=(
                 ((f16(3, 70), None), ExtremumAttributes()),
                 ((f16(3, 70), None), ExtremumAttributes(1)),

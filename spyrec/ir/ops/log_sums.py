@@ -96,6 +96,7 @@ register(
         reference=rule(SoftmaxAttributes, _log_softmax),
         axes=rule(SoftmaxAttributes, _axes_of_first),
         formats=HALF_OR_SINGLE,
+        is_promoted=True,
         samples=(
             ((f16(3, 70),), SoftmaxAttributes(-1)),
             ((f32(2, 3, 4),), SoftmaxAttributes(1)),

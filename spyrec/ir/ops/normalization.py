@@ -25,7 +25,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import Floats, common_float, floats, present, require_float, tensor
+from spyrec.ir.operands import Floats, common_float, floats, means, present, require_float, tensor
 from spyrec.ir.samples import f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes, normalize_dim, show
 from spyrec.ir.types import TensorType
@@ -87,6 +87,7 @@ register(
         reference=rule(SoftmaxAttributes, _softmax),
         axes=_axes_of_first,
         formats=HALF_OR_SINGLE,
+        is_promoted=True,
         samples=(
             ((f16(3, 5),), SoftmaxAttributes(-1)),
             ((f16(2, 70, 3),), SoftmaxAttributes(1)),
@@ -161,8 +162,8 @@ def _affine(normalized: Floats, operands: Sequence[Array | None]) -> tuple[Array
 def _layer_norm(operands: Sequence[Array | None], attributes: LayerNormAttributes) -> tuple[Array, ...]:
     x = floats(operands)
     dims = tuple(range(x.ndim - len(attributes.normalized_shape), x.ndim))
-    centred = x - np.mean(x, axis=dims, keepdims=True)
-    variance = np.mean(np.square(centred), axis=dims, keepdims=True)
+    centred = x - means(x, dims)
+    variance = means(np.square(centred), dims)
     return _affine(centred / np.sqrt(variance + attributes.eps), operands)
 
 
@@ -170,12 +171,12 @@ def _rms_norm(operands: Sequence[Array | None], attributes: RmsNormAttributes) -
     x = floats(operands)
     dims = tuple(range(x.ndim - len(attributes.normalized_shape), x.ndim))
     assert attributes.eps is not None, "the reader fills in the eps of the dtype"
-    return _affine(x / np.sqrt(np.mean(np.square(x), axis=dims, keepdims=True) + attributes.eps), operands)
+    return _affine(x / np.sqrt(means(np.square(x), dims) + attributes.eps), operands)
 
 
 def _row_means(x: Array, attributes: LayerNormAttributes) -> Floats:
     dims = tuple(range(x.ndim - len(attributes.normalized_shape), x.ndim))
-    return np.asarray(np.mean(x.astype(np.float64), axis=dims, keepdims=True))
+    return means(x.astype(np.float64), dims)
 
 
 _LAYER_NORM_ROUNDINGS = Roundings(4.0, 1.0, Centre("the row's mean", rule(LayerNormAttributes, _row_means)))

@@ -206,6 +206,7 @@ def _define(name: str, summary: str, device: DeviceOp, family: _Family, referenc
             formats=HALF_OR_SINGLE,
             device=device,
             host_when=family.host_when,
+            is_promoted=True,
             samples=family.samples,
         )
     )

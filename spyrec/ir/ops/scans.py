@@ -66,7 +66,7 @@ for _name, _summary, _reference in (
         _name,
         _summary,
         (OperandSpec("input"),),
-        HostRules(rule(ScanAttributes, _infer), rule(ScanAttributes, _reference), axes_of_input),
+        HostRules(rule(ScanAttributes, _infer), rule(ScanAttributes, _reference), axes_of_input, is_promoted=True),
         _SAMPLES,
         ScanAttributes,
     )

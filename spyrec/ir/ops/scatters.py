@@ -63,7 +63,10 @@ _STEPS = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum
 
 
 def _reduced(operands: Sequence[Array | None], attributes: ScatterReduceAttributes) -> Array:
-    """Return the input with the reductions of what is sent to its places; integers are averaged rounding down."""
+    """Return the input with the reductions of what is sent to its places.
+
+    Integers are averaged rounding down, and their sums wrap around first, as in PyTorch.
+    """
     x, places, values = _places(operands, attributes.dim)
     kind = x.dtype
     if kind == np.bool_:
@@ -88,7 +91,7 @@ def _neutral(reduce: str, dtype: np.dtype[np.generic]) -> float | int:
         return 1
     if dtype.kind == "f":
         return -np.inf if reduce == "amax" else np.inf
-    limits = np.iinfo(np.int64)
+    limits = np.iinfo(dtype.name)
     return limits.min if reduce == "amax" else limits.max
 
 
@@ -105,7 +108,7 @@ def _scatter(operands: Sequence[Array | None], attributes: ScatterAttributes) ->
     return (x.reshape(array(operands).shape),)
 
 
-_GRID = (OperandSpec("input"), OperandSpec("index"), OperandSpec("src"))
+_GRID = (OperandSpec("input"), OperandSpec("index", is_condition=True), OperandSpec("src"))
 
 define_on_host(
     "scatter",
@@ -165,6 +168,7 @@ define_on_host(
         rule(ScatterReduceAttributes, _infer_reduce),
         rule(ScatterReduceAttributes, _reduce),
         axes_of_input,
+        is_promoted=True,
     ),
     (
         ((f16(100, 3), i64(5, 2), f16(6, 3)), ScatterReduceAttributes(0, "sum")),

@@ -52,7 +52,13 @@ def _define(name: str, summary: str, function: Callable[[Floats], Floats]) -> No
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(floats(operands)),)
 
-    define_on_host(name, summary, (OperandSpec("input"),), HostRules(_function_result, reference, _axes), _SAMPLES)
+    define_on_host(
+        name,
+        summary,
+        (OperandSpec("input"),),
+        HostRules(_function_result, reference, _axes, is_promoted=True),
+        _SAMPLES,
+    )
 
 
 _define("acos", "arc cosine of x, in radians from 0 to pi", np.arccos)
@@ -84,13 +90,13 @@ define_on_host(
     "atan2",
     "the angle of the point (other, input), in radians from -pi to pi",
     _PAIR,
-    HostRules(_angle_result, _angle, _axes),
+    HostRules(_angle_result, _angle, _axes, is_promoted=True),
     (*_FLOAT_PAIRS, ((i64(3), i64(3)), NO_ATTRIBUTES), ((i64(4), f32(4)), NO_ATTRIBUTES)),
 )
 define_on_host(
     "hypot",
     "root of input**2 + other**2 that overflows with its result alone",
     _PAIR,
-    HostRules(_length_result, _length, _axes),
+    HostRules(_length_result, _length, _axes, is_promoted=True),
     _FLOAT_PAIRS,
 )

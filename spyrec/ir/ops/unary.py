@@ -108,6 +108,7 @@ def _plain(name: str, summary: str, op_func: str, function: Callable[[Floats], F
             device=device,
             formats=formats,
             roundings=Roundings(2.0, gated=first_operand) if name in _IN_STEPS else None,
+            is_promoted=True,
             samples=(*samples, ((f32(4, 33),), NO_ATTRIBUTES)) if formats >= SINGLE else samples,
         )
     )
@@ -151,6 +152,7 @@ register(
         axes=_axes,
         device=DeviceOp("gelufwd"),
         roundings=Roundings(2.0),
+        is_promoted=True,
         samples=(((f16(3, 5),), GeluAttributes()), ((f16(2, 65),), GeluAttributes("tanh"))),
     )
 )
@@ -189,6 +191,7 @@ register(
         reference=rule(SoftplusAttributes, _softplus),
         axes=_axes,
         device=DeviceOp("softplus", rule(SoftplusAttributes, _softplus_constants), rounded=("beta", "threshold")),
+        is_promoted=True,
         samples=(((f16(3, 5),), SoftplusAttributes()), ((f16(7),), SoftplusAttributes(2.0, 1.0))),
     )
 )
@@ -269,6 +272,7 @@ register(
         complete=rule(ClampAttributes, _complete_clamp),
         device=DeviceOp("clip", rule(ClampAttributes, _clamp_constants), rounded=("min", "max")),
         host_when=_bools_on_host,
+        is_promoted=True,
         samples=(
             ((f16(3, 5), None, None), ClampAttributes(-0.5, 0.5)),
             ((f16(9), None, None), ClampAttributes(min=0.0)),
@@ -309,6 +313,7 @@ register(
         reference=_square,
         axes=_axes,
         formats=HALF_OR_SINGLE,
+        is_promoted=True,
         samples=tuple(((found,), NO_ATTRIBUTES) for found in (f16(3, 5), f32(4), i64(4), boolean(4))),
     )
 )
@@ -333,6 +338,7 @@ register(
         reference=_logical_not,
         axes=_axes,
         formats=HALF,
+        is_promoted=True,
         samples=(((boolean(3, 5),), NO_ATTRIBUTES), ((f16(4),), NO_ATTRIBUTES)),
     )
 )
@@ -423,6 +429,7 @@ register(
         roundings=Roundings(3.0),
         number_attributes=("exponent",),
         complete=rule(PowAttributes, _complete_pow),
+        is_promoted=True,
         samples=(
             ((f16(3, 5), None), PowAttributes(2.0)),
             ((f16(4), None), PowAttributes(-1.5)),

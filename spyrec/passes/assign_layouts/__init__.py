@@ -8,6 +8,7 @@ on theirs together.  So the whole graph is a sum of small tables, and ``solvers.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,7 @@ from spyrec.passes.assign_layouts.operand_orders import NO_ORDERS, OrderCosts, o
 from spyrec.passes.assign_layouts.shared_constants import share_constants
 from spyrec.passes.assign_layouts.shared_copies import Reader, SharedReaders, shared_readers, where_made
 from spyrec.passes.assign_layouts.write_copies import write_copies
-from spyrec.passes.base import Lack, PassContext, Refused
+from spyrec.passes.base import Lack, PassContext, PipelineOptions, Refused
 from spyrec.passes.solvers.elimination import INFINITE, Assignment, Elimination, Factor, Table, total_cost
 
 
@@ -37,16 +38,13 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph | Re
     as the bytes that take as long.
     Refused: SPY0350 no layout serves a kernel, SPY0401 a tensor over a segment, what ``candidates`` refuses.
     """
-    options = context.options
-    plain = candidates_of(graph, options.target, fixed_io_layouts=options.fixed_io_layouts)
-    if isinstance(plain, Refused):
-        return plain
-    orders = order_costs(graph, plain, options)
-    problem = LayoutProblem(graph, {**plain, **{name: tuple(own) for name, own in orders.items()}}, orders)
+    problem = layout_problem(graph, context.options)
+    if isinstance(problem, Refused):
+        return problem
     choice = problem.solve()
     if choice is None:
         return Refused(Lack.LAYOUT, problem.refusal())
-    cost = LayoutCost(choice.cost // TIE_SCALE, choice.lower_bound // TIE_SCALE)
+    cost = choice.in_bytes
     context.report.append(str(cost))
     buffers = {name: replace(buffer, layout=choice.layouts[name]) for name, buffer in graph.buffers.items()}
     placed = replace(graph, buffers=buffers, layout_cost=cost)
@@ -55,6 +53,15 @@ def assign_layouts(graph: KernelGraph, context: PassContext) -> KernelGraph | Re
         return written
     shared = share_constants(written)
     return _oversized(shared) or shared
+
+
+def layout_problem(graph: KernelGraph, options: PipelineOptions) -> LayoutProblem | Refused:
+    """Return the choice of layouts that a graph of kernels leaves open; refused as ``candidates``."""
+    plain = candidates_of(graph, options.target, fixed_io_layouts=options.fixed_io_layouts)
+    if isinstance(plain, Refused):
+        return plain
+    orders = order_costs(graph, plain, options)
+    return LayoutProblem(graph, {**plain, **{name: tuple(own) for name, own in orders.items()}}, orders)
 
 
 def _oversized(graph: KernelGraph) -> Refused | None:
@@ -91,6 +98,11 @@ class LayoutChoice:
     layouts: Mapping[str, BufferLayout]
     cost: int
     lower_bound: int
+
+    @property
+    def in_bytes(self) -> LayoutCost:
+        """The cost without departures from defaults."""
+        return LayoutCost(self.cost // TIE_SCALE, self.lower_bound // TIE_SCALE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +150,13 @@ class LayoutProblem:
             return None
         layouts = {name: self.domains[name][best.values[i]] for i, name in enumerate(self._names)}
         return LayoutChoice(layouts, best.cost, best.lower_bound)
+
+    def solve_with(self, name: str, layout: BufferLayout) -> LayoutChoice | None:
+        """Return the best choice that gives one buffer this one of its layouts, ``None`` where none serves."""
+        taken = [0 if item == layout else INFINITE for item in self.domains[name]]
+        other = copy(self)
+        other._own = [*self._own, Factor((self._names.index(name),), np.asarray(taken, np.int64))]  # noqa: SLF001 -- a copy
+        return other.solve()
 
     def cheapest(self) -> Assignment | None:
         """Return the cheapest choice, ``None`` where none serves every kernel.

@@ -63,7 +63,8 @@ def _in_order(dims: Sequence[int], shape: Sequence[int], dtype: DType) -> Sequen
     """
     last = len(shape) - 1
     lanes = STICK_BYTES // dtype.item_bytes
-    is_long = shape[last] >= _LEAST_STICKS * lanes
-    if len(dims) != 2 or last not in dims or not is_long or math.prod(shape[:last]) % RING_CORES:
+    if len(dims) != 2 or last not in dims:
+        return dims
+    if shape[last] < _LEAST_STICKS * lanes or math.prod(shape[:last]) % RING_CORES:
         return dims
     return last, *(dim for dim in dims if dim != last)

@@ -172,6 +172,7 @@ class ProgramWriter:
         values: dict[str, object] = {"execution": index, "cores": operation.cores, **counters}
         if operation.roofline is not None:
             values |= {"utilisation": operation.roofline.utilisation, "limit": operation.roofline.limit}
+        values |= _uncertainty_of(operation)
         self.events.span(title, self.lanes.category, self.lanes.superdscs, (first_us, self.now_us), values)
         for item in engine_spans(self.lanes.groups, call.timeline, counters):
             lane = Lane(self.lanes.first_group + item.group, _ENGINES.index(item.activity.engine))
@@ -201,7 +202,7 @@ class ProgramWriter:
             counters = _counters_of(operation, count, operation.executions)
             first_us = self.now_us
             self.now_us += (operation.simulated_us or 0.0) * remaining / operation.executions
-            values: dict[str, object] = {"executions": remaining, **counters}
+            values: dict[str, object] = {"executions": remaining, **counters, **_uncertainty_of(operation)}
             title = f"{operation.file} {operation.op}: {remaining} more executions"
             self.events.span(title, self.lanes.category, self.lanes.superdscs, (first_us, self.now_us), values)
 
@@ -209,6 +210,11 @@ class ProgramWriter:
 def _executes(schedule: TimedSchedule) -> bool:
     """Whether anything runs: a loop that executes nothing is not gone round, as on the device."""
     return any(isinstance(item, TimedCall) or (item.count > 0 and _executes(item.body)) for item in schedule)
+
+
+def _uncertainty_of(operation: OperationStats) -> dict[str, float]:
+    share = operation.simulated_us_uncertainty
+    return {} if share is None else {"uncertainty": share}
 
 
 def _counters_of(operation: OperationStats, first: int, past: int) -> dict[str, int]:

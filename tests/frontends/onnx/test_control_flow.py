@@ -58,16 +58,45 @@ def test_a_condition_that_is_known_chooses_its_branch(extent: int, op: str) -> N
     assert [node.op for node in _agreeing(text, {"x": _X[:extent]}).nodes] == [op]
 
 
-def test_a_condition_that_depends_on_an_input_is_refused_by_name() -> None:
+@pytest.mark.parametrize("condition", [True, False])
+def test_of_a_condition_that_depends_on_an_input_both_branches_are_computed(condition: bool) -> None:
+    """What both branches know and agree in stays known: the axis of the sum."""
     text = """
-    chosen (float[3] x, bool[1] c) => (float[3] y) {
+    chosen (float[3, 4] x, bool[1] c) => (float[3, 4] y, float[3] z) {
+        y, axis, made = If (c) <
+            then_branch = g1 () => (float[3, 4] a, int64[1] k, s) {
+                a = Relu (x)
+                k = Constant <value_ints = [1]> ()
+                s = SequenceConstruct (x, a)
+            },
+            else_branch = g2 () => (float[3, 4] b, int64[1] k, s) {
+                w = Neg (x)
+                b = Mul (x, w)
+                k = Constant <value_ints = [1]> ()
+                s = SequenceConstruct (b, x)
+            }
+        >
+        last = Constant <value_int = 1> ()
+        item = SequenceAt (made, last)
+        z = ReduceSum <keepdims = 0> (item, axis)
+    }
+    """
+    graph = _agreeing(text, {"x": _X, "c": np.asarray([condition])})
+    assert [node.op for node in graph.nodes].count("where") == 2
+
+
+def test_branches_that_return_other_shapes_are_refused_by_name() -> None:
+    text = """
+    chosen (float[3, 4] x, bool[1] c) => (y) {
+        axis = Constant <value_ints = [1]> ()
         y = If (c) <
-            then_branch = g1 () => (float[3] a) { a = Relu (x) },
-            else_branch = g2 () => (float[3] b) { b = Neg (x) }
+            then_branch = g1 () => (float[3, 4] a) { a = Relu (x) },
+            else_branch = g2 () => (float[3] b) { b = ReduceSum <keepdims = 0> (x, axis) }
         >
     }
     """
-    assert _refused(text) == ['If: which branch it takes depends on an input, by "c"']
+    fact = "If: which branch it takes depends on an input, and they return float32[3, 4] and float32[3]"
+    assert _refused(text) == [fact]
 
 
 _LOOP = """

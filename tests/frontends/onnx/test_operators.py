@@ -262,6 +262,27 @@ def _model(case: Case) -> tuple[onnx.ModelProto, dict[str, Array]]:
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", case.opset)]), arrays
 
 
+def test_an_index_that_counts_from_the_end_and_depends_on_no_input_is_computed() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 22]>
+    scattered (float[3, 5000] x) => (float[3, 5000] y, float[1, 5000] z) {
+        last = Constant <value_ints = [-1]> ()
+        one = Constant <value_float = 1.0> ()
+        shape = Constant <value_ints = [1, 5000]> ()
+        index = Expand (last, shape)
+        ones = Expand (one, shape)
+        y = ScatterElements <axis = 0> (x, index, ones)
+        z = GatherElements <axis = 0> (x, index)
+    }
+    """
+    x = np.arange(15000, dtype=np.float32).reshape(3, 5000)
+    graph = spyrec.import_onnx(onnx.parser.parse_model(text), "keep").build()
+    found = evaluate(graph, {"x": x})
+    assert (found["y"][2] == 1).all()
+    assert (found["y"][:2] == x[:2]).all()
+    assert (found["z"] == x[2:]).all()
+
+
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.op}" for number, case in enumerate(CASES)])
 def test_an_operator_computes_what_onnx_says(case: Case) -> None:
     model, arrays = _model(case)

@@ -36,6 +36,18 @@ def _agreeing(text: str) -> Graph:
     return graph
 
 
+def test_a_body_over_the_items_of_a_sequence_is_written_out() -> None:
+    """ONNX defines ``SequenceMap`` as a loop."""
+    text = """
+    mapped (float[5, 4] x) => (float[5, 4] y) {
+        rows = SplitToSequence <axis = 0> (x)
+        made = SequenceMap <body = each (float[1, 4] row) => (float[1, 4] other) { other = Sigmoid (row) }> (rows)
+        y = ConcatFromSequence <axis = 0> (made)
+    }
+    """
+    assert [node.op for node in _agreeing(text).nodes].count("sigmoid") == 5
+
+
 def test_a_sequence_is_its_tensors() -> None:
     """Each operator of sequences is one of these nodes."""
     text = """

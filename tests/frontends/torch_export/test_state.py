@@ -116,6 +116,59 @@ def test_changed_buffers_are_state_that_a_loaded_model_keeps(tmp_path: Path) -> 
                 assert np.abs(found[output] - buffer).max() <= 8 * _ROUNDING * np.abs(buffer).max(), name
 
 
+class _Copied(torch.nn.Module):
+    """Buffers whose new content is an output as well, another buffer's, an input, or a buffer's old content."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+        self.register_buffer("first", torch.zeros(2, 64))
+        self.register_buffer("second", torch.zeros(2, 64))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        total = self.first + x
+        match self.how:
+            case "output":
+                self.first.copy_(total)
+                self.second.add_(1)
+                return total, x * 2, total
+            case "both":
+                self.first.copy_(total)
+                self.second.copy_(total)
+                return (total,)
+            case "input":
+                self.first.copy_(x)
+                return (x * 2,)
+            case _:
+                self.first.copy_(self.second)
+                self.second.copy_(total)
+                return (x * 2,)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", ["output", "both", "input", "handed on"])
+def test_outputs_are_those_of_the_program_and_then_each_changed_buffer(how: str) -> None:
+    module, random = _Copied(how).eval(), np.random.default_rng(7)
+    program = torch.export.export(_Copied(how).eval(), (torch.zeros(2, 64),))
+    graph = spyrec.import_program(program).build()
+    count = 3 if how == "output" else 1
+    specs = program.run_decompositions({}).graph_signature.output_specs
+    changed = [spec.target for spec in specs if spec.kind.name == "BUFFER_MUTATION"]
+    assert len(graph.outputs) == count + len(changed)
+    assert [graph.updates[name] for name in graph.outputs[count:]] == [f"b_{name}" for name in changed]
+    state = {f"b_{name}": np.zeros((2, 64), np.float16) for name in changed}
+    state = {name: array for name, array in state.items() if name in graph.inputs}
+    with spyrec.load(spyrec.compile(graph)) as model:
+        for _ in range(3):
+            x = random.integers(-8, 8, (2, 64)).astype(np.float16)
+            found = model(x=x, **state)
+            state = {}
+            results = module(torch.from_numpy(x.astype(np.float32)))
+            wanted = [*results, *(module.get_buffer(name) for name in changed)]
+            for name, expected in zip(graph.outputs, wanted, strict=True):
+                np.testing.assert_array_equal(found[name], expected.numpy())
+
+
 class _Held(torch.nn.Module):
     """A buffer that the module has by another name than the one by which it is used: ``b_inner_cache``, ``held``."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 _WORKER = (sys.executable, "-m", "tests.support.fuzzing.worker")
 _SILENT_SECONDS = 120.0
-"""Time without a line after which a worker hangs: a case that computes is ended by itself long before."""
+"""Time without a line after which a worker hangs: a case that computes is ended by itself long before.
+
+A worker that others leave no core is not counted as silent until it has had a fourth of that time of a processor.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +138,13 @@ def _heard(process: subprocess.Popen[str], tally: Tally) -> _Ended:
     heard, over, silent = [time.monotonic()], threading.Event(), threading.Event()
 
     def watch() -> None:
+        since, used_before = heard[0], 0.0
         while not over.wait(_SILENT_SECONDS / 100):
-            if time.monotonic() - heard[0] > _SILENT_SECONDS:
+            can_run, used = _processor_of(process.pid)
+            if heard[0] != since:
+                since, used_before = heard[0], used
+            is_starved = can_run and used - used_before < _SILENT_SECONDS / 4
+            if time.monotonic() - since > _SILENT_SECONDS and not is_starved:
                 silent.set()
                 process.kill()
                 return
@@ -155,3 +164,14 @@ def _heard(process: subprocess.Popen[str], tally: Tally) -> _Ended:
     over.set()
     watcher.join()
     return _Ended(last, is_within, silent.is_set())
+
+
+def _processor_of(process: int) -> tuple[bool, float]:
+    """Return whether a process waits for nothing but a core, and the seconds of processor time that it has had."""
+    try:
+        about = Path(f"/proc/{process}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False, 0.0
+    state, *fields = about.rpartition(")")[2].split()
+    user, system = fields[10:12]
+    return state == "R", (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

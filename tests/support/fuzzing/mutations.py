@@ -369,6 +369,7 @@ def damaged_archive(content: bytes, others: Sequence[bytes], generator: Random) 
 
 _DAMAGE: dict[str, Damage] = {
     ".json": damaged_json,
+    ".jsonl": damaged_lines,
     ".mlir": damaged_lines,
     ".txt": damaged_lines,
     ".csv": damaged_lines,

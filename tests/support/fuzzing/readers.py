@@ -488,6 +488,31 @@ def caches(home: Path) -> list[Seed]:
     return [Seed(home, files, (verb,))]
 
 
+def sweeps(home: Path) -> list[Seed]:
+    """Return results of sweeps."""
+    from spyrec.sweep.results import Results
+    from spyrec.sweep.rows import Row
+
+    rows = [
+        Row(
+            key=f"{number:032x}", case=f"{number:032x}", graph="g", kind="file", digest="d",
+            options={"cores": str(number)}, checks="compile", status="ok", figures="plan", simulated_us=1.5 * number,
+            hbm_bytes=100, lx_peak_bytes=number, calls={"m": 1}, spyrec="0", program="p", versions="v",
+        )
+        for number in range(3)
+    ]  # fmt: skip
+    for name in ("new", "old"):
+        with Results(home / name) as results:
+            results.begin("nightly", [row.key for row in rows])
+            for row in rows:
+                results.append(row)
+    verbs = _verbs(
+        "sweep report {in}/new", "sweep report {in}/new --format json", "sweep report {in}/new --against {in}/old",
+        "sweep report {in}/new -o {out} --format html", "sweep report {in}/new --format svg",
+    )  # fmt: skip
+    return [Seed(home, ("new/rows.jsonl", "new/sweep.json"), verbs)]
+
+
 READERS = (
     Reader("graph", 25, graphs),
     Reader("weights", 5, weights),
@@ -506,5 +531,6 @@ READERS = (
     Reader("pt2", 2, archives),
     Reader("tables", 3, tables),
     Reader("cache", 1, caches),
+    Reader("sweep", 2, sweeps),
 )
-"""In the order in which seeds are made; shares are of 110: the verbs that execute get few, as they take longest."""
+"""In the order in which seeds are made; shares are of 112: the verbs that execute get few, as they take longest."""

@@ -206,7 +206,7 @@ def _listed(seed: Seed, files: dict[str, bytes]) -> dict[str, bytes]:
             if name in manifest["files"]:
                 manifest["files"][name] = sha256(content).hexdigest()
         return {**files, "manifest.json": json.dumps(manifest).encode("utf-8", "surrogatepass")}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return files
 
 

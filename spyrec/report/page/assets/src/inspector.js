@@ -143,11 +143,28 @@ export class Inspector {
   }
 }
 
-export function reason(decision) {
+export function reason(decision, isWhole = false) {
   const saved = [decision.saved_bytes ? `${bytes(decision.saved_bytes)}` : null, decision.saved_us ? micros(decision.saved_us) : null].filter(Boolean).join(", ");
   return h("div", { class: decision.kind === "spilled" ? "reason is-bad" : "reason" },
     h("span", { class: "reason-head", text: `${decision.kind}: ${decision.subject}` }),
     h("span", { text: decision.reason }),
     decision.alternative ? h("span", { class: "faint", text: `instead of ${decision.alternative}${saved ? `, which costs ${saved} more` : ""}` })
-      : saved ? h("span", { class: "faint", text: `saves ${saved}` }) : null);
+      : saved ? h("span", { class: "faint", text: `saves ${saved}` }) : null,
+    isWhole && decision.considered.length ? considered(decision) : null);
+}
+
+// The ways that the planner weighed; what has no figure is not possible.
+function considered(decision) {
+  const has = (key) => decision.considered.some((item) => item[key] !== undefined);
+  const columns = [
+    ["programs", has("programs"), (item) => item.programs],
+    ["time", has("us"), (item) => (item.us === undefined ? "–" : micros(item.us))],
+    ["bytes", has("bytes"), (item) => (item.bytes === undefined ? "–" : bytes(item.bytes))],
+  ].filter(([, isThere]) => isThere);
+  return h("table", { class: "considered" },
+    h("caption", { text: `what was weighed: ${decision.measure}` }),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col", text: "way" }), columns.map(([title]) => h("th", { scope: "col", class: "is-number", text: title })))),
+    h("tbody", {}, decision.considered.map((item) => h("tr", { class: item.chosen ? "is-chosen" : "" },
+      h("th", { scope: "row", text: item.chosen ? `${item.text} (chosen)` : item.text }),
+      columns.map(([, , text]) => h("td", { class: "is-number", text: String(text(item)) }))))));
 }

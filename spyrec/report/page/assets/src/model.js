@@ -21,6 +21,7 @@ export function prepare(data) {
   report.loops.forEach((loop, id) => numbers(Object.assign(loop, { id }), ["us", "read", "written"]));
   report.programs.forEach((program, id) => numbers(Object.assign(program, { id }), ["us", "pool_bytes"]));
   report.decisions.forEach((item, id) => numbers(Object.assign(item, { id, ops: item.ops ?? [] }), ["saved_bytes", "saved_us"]));
+  for (const item of report.decisions) item.considered ??= [];
   report.texts.forEach((text, id) => Object.assign(text, { id, from: text.from ?? [], ops: text.ops ?? [] }));
   for (const map of [...report.memory.lx, ...report.memory.pools]) map.regions ??= [];
   const run = report.run;

@@ -33,12 +33,13 @@ class Why {
     this.table = new Table({
       label: "decisions of the planner", rows: report.decisions, sort: null,
       columns: [
-        { key: "kind", title: "decision", width: "8rem", value: (item) => item.kind, colour: (item) => kind(this.order.indexOf(item.kind)) },
-        { key: "subject", title: "about", width: "minmax(9rem, 1.2fr)", value: (item) => item.subject },
-        { key: "bytes", title: "saves", width: "6.5rem", numeric: true, value: (item) => item.saved_bytes, text: (item) => (item.saved_bytes ? bytes(item.saved_bytes) : "–"), tip: "device memory traffic by which the alternative is worse; negative: the decision costs more of it" },
-        { key: "us", title: "saves time", width: "6.5rem", numeric: true, value: (item) => item.saved_us, text: (item) => (item.saved_us ? micros(item.saved_us) : "–") },
-        { key: "reason", title: "why", width: "minmax(12rem, 3fr)", value: (item) => item.reason },
-        { key: "alternative", title: "instead of", width: "minmax(7rem, 1fr)", value: (item) => item.alternative ?? "–" },
+        { key: "kind", title: "decision", width: "6.5rem", value: (item) => item.kind, colour: (item) => kind(this.order.indexOf(item.kind)) },
+        { key: "subject", title: "about", width: "minmax(7rem, 1.2fr)", value: (item) => item.subject },
+        { key: "bytes", title: "saves", width: "5rem", numeric: true, value: (item) => item.saved_bytes, text: (item) => (item.saved_bytes ? bytes(item.saved_bytes) : "–"), tip: "device memory traffic by which the alternative is worse; negative: the decision costs more of it" },
+        { key: "us", title: "time", width: "5.5rem", numeric: true, tip: "simulated time by which the alternative is worse", value: (item) => item.saved_us, text: (item) => (item.saved_us ? micros(item.saved_us) : "–") },
+        { key: "ways", title: "ways", width: "3.5rem", numeric: true, value: (item) => item.considered.length, text: (item) => (item.considered.length ? String(item.considered.length) : "–"), tip: "ways that the planner weighed; select the decision to see them" },
+        { key: "reason", title: "why", width: "minmax(8rem, 3fr)", value: (item) => item.reason },
+        { key: "alternative", title: "instead of", width: "minmax(6rem, 1fr)", value: (item) => item.alternative ?? item.considered.find((way) => !way.chosen)?.text ?? "–" },
       ],
       activate: (item) => go({ decision: item.id, ...(item.tensor !== undefined ? { tensor: item.tensor, op: null } : { op: item.ops[0] ?? null, tensor: null }) }),
       chosen: (item) => this.isAbout(item),
@@ -66,7 +67,7 @@ class Why {
     this.settle();
     const chosen = this.table.shown.filter((item) => this.isAbout(item));
     if (chosen.length) this.table.reveal((item) => item === chosen[0]);
-    replace(this.detail, chosen.length ? card(plural(chosen.length, "decision chosen", "decisions chosen"), null, h("div", { class: "card-body stack is-scroll" }, chosen.slice(0, 5).map((item) => h("div", { class: "stack-small" }, reason(item),
+    replace(this.detail, chosen.length ? card(plural(chosen.length, "decision chosen", "decisions chosen"), null, h("div", { class: "card-body stack is-scroll" }, chosen.slice(0, 5).map((item) => h("div", { class: "stack-small" }, reason(item, true),
       h("div", { class: "row" }, item.tensor !== undefined ? tensorLink(this.report, item.tensor) : null, item.ops.slice(0, 4).map((id) => opLink(this.report, id))))))) : null);
   }
 }
