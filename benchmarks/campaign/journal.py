@@ -44,7 +44,7 @@ class Row:
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of it; its cause has a line of its own, as it is found later."""
         about: dict[str, JsonValue] = {"number": self.number, "kind": self.kind, "seed": self.seed}
-        times: dict[str, JsonValue] = {"seconds": round(self.seconds, 3), "at": round(self.at, 1)}
+        times: dict[str, JsonValue] = {"seconds": self.seconds, "at": self.at}
         found = {**about, **self.verdict.to_json(), **times}
         return {**found, "parts": [*self.parts]} if self.is_failure else found
 
@@ -99,7 +99,7 @@ class Journal:
     def append_branches(self, row: Row, arcs: Mapping[str, JsonValue]) -> None:
         """Keep what a case took that its process had not taken before."""
         if arcs:
-            _append(self.folder / BRANCHES_FILE, {"number": row.number, "at": round(row.at, 1), "arcs": dict(arcs)})
+            _append(self.folder / BRANCHES_FILE, {"number": row.number, "at": row.at, "arcs": dict(arcs)})
 
     def branches(self) -> Iterator[Mapping[str, JsonValue]]:
         """Yield what :meth:`append_branches` kept."""

@@ -128,7 +128,7 @@ class Campaign:
         result = outcome.result or {}
         parts = tuple(str(item) for item in cast("list[JsonValue]", result.get("parts", [])))
         verdict, seed = verdict_of_outcome(outcome, kind), seed_of(self.plan.seed, kind, number)
-        row = Row(number, kind, seed, verdict, outcome.seconds, self.at, parts)
+        row = Row(number, kind, seed, verdict, round(outcome.seconds, 3), round(self.at, 1), parts)
         self.journal.append(row)
         self.journal.append_branches(row, cast("Mapping[str, JsonValue]", result.get("arcs", {})))
         if row.is_failure:

@@ -40,7 +40,7 @@ def _plant() -> None:
 
     for table in (COMBINATIONS, OPERATIONS):
         table["sub"] = table["add"]  # type: ignore[index]
-    normalizations._softmax.__code__ = _broken.__code__
+    normalizations._softmax.__code__ = _broken.__code__  # pyright: ignore[reportPrivateUsage] -- a bug in it
     Event.wait = _forgotten  # type: ignore[method-assign]
 
 
