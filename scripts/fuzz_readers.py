@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from time import process_time
 from typing import Any, cast
 
 from spyrec.diagnostics import Diagnostic, SpyrecError
@@ -25,6 +26,9 @@ CORPUS = ROOT / ".cache" / "fuzz"
 MOST_INPUT_BYTES = 16_384
 """Length of the longest input: what a reader does with long ones is a matter of its limits, which have tests."""
 _SECONDS_OF_ONE = 5
+"""Processor time of one input."""
+_WALL_SECONDS = 120
+"""Time after which an input hangs, however little of a processor others leave."""
 _MEGABYTES = 1024
 
 
@@ -135,6 +139,18 @@ def _manifest(data: bytes) -> object:
     return read_manifest(data, "manifest.json")
 
 
+def _record(data: bytes) -> object:
+    from spyrec.report.record import read_record
+
+    return read_record(data, "run.json")
+
+
+def _handles(data: bytes) -> object:
+    from spyrec.report.provenance import read_sidecar
+
+    return read_sidecar(data, "handles.json")
+
+
 _Content = Callable[[], Iterator[bytes]]
 
 
@@ -197,6 +213,8 @@ TARGETS: Mapping[str, Target] = {
     "superdsc": Target(_superdsc, ("spyrec.bundle",), _committed("tests/fixtures/*/*/sdsc_0.json")),
     "opspecs": Target(_opspecs, ("spyrec.codegen",), _of_seeds("capture")),
     "arguments": Target(_arguments, ("spyrec.bundle",), _committed("tests/fixtures/examples_args/*.json")),
+    "record": Target(_record, ("spyrec.report",), _of_seeds("record")),
+    "handles": Target(_handles, ("spyrec.report",), _of_seeds("record")),
     "manifest": Target(_manifest, ("spyrec.bundle",), _committed("examples/*/golden/manifest.json")),
 }
 """What is read by hand.  Of JSON texts form and rules: the texts themselves are ``json``."""
@@ -234,9 +252,12 @@ def main(arguments: Sequence[str]) -> int:
             outcome(target, content)
 
     def read(data: bytes) -> None:
+        begin = process_time()
         outcome(target, data)
+        spent = process_time() - begin
+        assert spent < _SECONDS_OF_ONE, f"{spent:.1f} s of processor time"
 
-    limits = [f"-max_len={MOST_INPUT_BYTES}", f"-timeout={_SECONDS_OF_ONE}", f"-rss_limit_mb={_MEGABYTES}"]
+    limits = [f"-max_len={MOST_INPUT_BYTES}", f"-timeout={_WALL_SECONDS}", f"-rss_limit_mb={_MEGABYTES}"]
     run = [f"-max_total_time={rest[0] if rest else 60}", "-print_final_stats=1", f"-artifact_prefix={folder}-"]
     atheris.Setup([sys.argv[0], *limits, *run, str(folder)], read)
     atheris.Fuzz()

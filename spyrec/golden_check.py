@@ -43,7 +43,10 @@ def failure_lines(outcome: GoldenOutcome, update: str) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hold graph files against the golden bundles beside them; return 1 where one differs or is refused."""
+    """Hold graph files against the golden bundles beside them; return 1 where one differs or is refused.
+
+    A graph without a golden bundle is named, and not compared.
+    """
     parser = argparse.ArgumentParser(prog="python -m spyrec.golden_check", description=main.__doc__)
     parser.add_argument("graphs", nargs="+", type=Path, metavar="GRAPH.json")
     parser.add_argument("--golden", default="golden", metavar="NAME", help="the directory beside each graph")
@@ -51,12 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--semantic", action="store_true", help="other names and numbers are no difference")
     parser.add_argument("--update-goldens", action="store_true", help="make the golden bundles what is compiled")
     given = parser.parse_args(arguments)
+    for graph in given.graphs:
+        if not graph.is_file():
+            parser.error(f"no file {graph}")  # or a slip of the pen would pass for ever
     options = CompileOptions(cores=given.cores)
     code = 0
     for graph in given.graphs:
         golden = graph.parent / given.golden
         if not golden.exists() and not given.update_goldens:
-            continue  # a graph without a golden bundle beside it is nobody's business here
+            print(f"{graph}: not compared, there is no {golden}", file=sys.stderr)  # noqa: T201 -- a command
+            continue
         try:
             bundle = compile_graph(graph, options, base_dir=graph.parent)
             outcome = hold_bundle(bundle, golden, is_updated=given.update_goldens, is_semantic=given.semantic)
@@ -65,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = 1
             continue
         if not outcome.is_ok:
-            command = f"spyrec compile {graph} --golden {golden} --update-golden"
+            cores = "" if given.cores is None else f" --cores {given.cores}"
+            command = f"spyrec compile {graph} --golden {golden}{cores} --update-golden"
             print("\n".join(failure_lines(outcome, command)))  # noqa: T201 -- a command
             code = 1
         elif outcome.is_written:

@@ -144,12 +144,16 @@ def test_a_worker_that_computes_for_ever_is_ended(monkeypatch: pytest.MonkeyPatc
     assert [item.fault for item in campaign.run(range(1), 0).finds] == ["hangs"]
 
 
+def _starved(_process: int) -> tuple[bool, float]:
+    return True, 0.0
+
+
 def test_a_worker_that_waits_for_a_core_is_let_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         campaign, "_WORKER", (sys.executable, "-c", BUSY.replace("while True", "while time.process_time() < 2"))
     )
     monkeypatch.setattr(campaign, "_SILENT_SECONDS", 1.0)
-    monkeypatch.setattr(campaign, "_processor_of", lambda _: (True, 0.0))
+    monkeypatch.setattr(campaign, "_processor_of", _starved)
     assert [item.fault for item in campaign.run(range(1), 0).finds] == ["ends the process with 0: "]
 
 

@@ -294,7 +294,7 @@ def _read(record: JsonRecord[FileType], text: bytes, file: str, version: str) ->
         found = capped(error.problems, lambda item: item.kind)
         raise SpyrecError(
             [
-                standing_for(Diagnostic(MALFORMED_MANIFEST, item.fact, location.child(*item.tokens), hint=_HINT), count)
+                standing_for(Diagnostic(MALFORMED_MANIFEST, item.fact, item.place(location), hint=_HINT), count)
                 for item, count in found
             ]
         ) from None
@@ -344,7 +344,7 @@ def read_tile_contract(data: object, place: Location | None = None) -> TileContr
         where = place or Location()
         raise SpyrecError(
             [
-                Diagnostic(MALFORMED_CONTRACT, item.fact, where.child(*item.tokens), hint=_CONTRACT_HINT)
+                Diagnostic(MALFORMED_CONTRACT, item.fact, item.place(where), hint=_CONTRACT_HINT)
                 for item in error.problems
             ]
         ) from None

@@ -144,7 +144,7 @@ class BundleFiles:
             wanted = self._digests[name]
             hashes = f"its SHA-256 begins with {digest[:_SHOWN_DIGITS]}, the manifest's with {wanted[:_SHOWN_DIGITS]}"
             fact = f'file "{name}" was altered or truncated: {hashes}'
-            hint = "compile again, or pass --no-verify if you changed it on purpose"
+            hint = "compile again, or run with --no-verify if you changed it on purpose"
             raise refuse(ALTERED, fact, Location(self.display(name)), hint=hint)
 
 

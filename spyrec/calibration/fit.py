@@ -51,6 +51,9 @@ _PUBLISHED = {
 }
 """Starts of figures that ``calibrated`` lacks or leaves open: halves of a limit, published rates, one pass."""
 
+_RATES = ("_per_us", "reduction.floor", "reduction.span")
+"""Ends of the names of figures that are as many bytes or multiply-adds in a time."""
+
 _FACTORS = frozenset({"streams.half_share", "matmul.depth_split", "matmul.batch_split"})
 
 
@@ -138,10 +141,15 @@ def _fitted(
     base = with_figures(base, {name: neutral_figure(name) for name in without}, source)
     used = [(case, weight) for case in cases if (weight := _weight(case.measurement)) > 0.0]
     names = [name for name in figure_names() if name not in without]
-    neutral = np.array([neutral_figure(name) for name in names])
-    scale = np.where(neutral > 0.0, neutral, 1.0)
-    most = np.array([LIMITS.get(name, math.inf) for name in names]) / scale
     logs = np.array([math.log(case.measurement.measured_us) for case, _ in used])
+    starts = {name: neutral_figure(name) for name in names}
+    first = with_figures(base, starts, source)
+    slower = _power_of_two(logs - np.log([case.simulated_us(first) for case, _ in used]))
+    most = np.array([LIMITS.get(name, math.inf) for name in names])
+    neutral = np.array([value / slower if name.endswith(_RATES) else value for name, value in starts.items()])
+    neutral = np.minimum(neutral, most)
+    scale = np.where(neutral > 0.0, neutral, 1.0)
+    most = most / scale
     weights = np.array([weight for _, weight in used])
 
     def residuals(values: Any) -> Any:  # noqa: ANN401 -- SciPy's arrays
@@ -156,6 +164,14 @@ def _fitted(
     )
     figures = dict(zip(names, (_rounded(value) for value in (found.x * scale).tolist()), strict=True))
     return with_figures(base, figures, source)
+
+
+def _power_of_two(logs: Doubles) -> float:
+    """Return by what power of two times are longer than those of the rates that a fit starts at.
+
+    From rates far off it would not come back in its steps: a card of half of them is fitted from half of them.
+    """
+    return 2.0 ** round(float(np.median(logs)) / math.log(2.0)) if logs.size else 1.0
 
 
 def _least_squares() -> Callable[..., Any]:

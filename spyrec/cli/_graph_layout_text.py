@@ -61,7 +61,8 @@ def sharing(value: GraphValue) -> str:
 
 
 def _copies(layouts: GraphLayouts) -> str:
-    lines = [f"{len(layouts.copies)} copies move {layouts.copied_bytes} bytes"]
+    count = len(layouts.copies)
+    lines = [f"{count} {'copy moves' if count == 1 else 'copies move'} {layouts.copied_bytes} bytes"]
     lines += [f"  {line}" for copy in layouts.copies for line in _copy_lines(copy)]
     return "\n".join([*lines, f"layouts: {layouts.cost}"])
 

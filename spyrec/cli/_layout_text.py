@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from spyrec.cli._fitted import table_lines
+from spyrec.cli._fitted import columns, table_lines
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import refuse
 from spyrec.hardware.target import STICK_BYTES
@@ -135,15 +135,21 @@ def _sticks(layout: DeviceLayout) -> str:
     if count > _MOST_STICKS_DRAWN or not count:
         return ""
     mask = layout.valid_lane_mask().reshape(count, -1)
-    lanes_per_mark = max(1, layout.elements_per_stick // _COLUMNS)
-    lines = [f"sticks in memory order (# elements, . padding; one mark is {lanes_per_mark} lane(s))"]
-    coordinates = product(*(range(extent) for extent in layout.device_size[:-1]))
-    width = max(len(str(list(coordinate))) for coordinate in _stick_coordinates(layout))
-    for coordinate, lanes in zip(coordinates, mask, strict=True):
+    ends = [(str(list(item)), _elements_of(layout, item)) for item in _stick_coordinates(layout)]
+    width = max(len(begin) for begin, _ in ends)
+    room = columns()
+    beside = width + max(len(end) for _, end in ends) + len("   || ")
+    most = _COLUMNS if room is None else min(_COLUMNS, max(room - beside, 1))
+    lanes_per_mark = 1
+    while layout.elements_per_stick > most * lanes_per_mark:
+        lanes_per_mark *= 2
+    lanes_text = f"{lanes_per_mark} lane{'s'[: lanes_per_mark != 1]}"
+    lines = [f"sticks in memory order (# elements, . padding; one mark is {lanes_text})"]
+    for (begin, end), lanes in zip(ends, mask, strict=True):
         marks = "".join(
             "#" if lanes[at : at + lanes_per_mark].any() else "." for at in _marks(lanes_per_mark, lanes.size)
         )
-        lines.append(f"  {list(coordinate)!s:{width}} |{marks}| {_elements_of(layout, coordinate)}".rstrip())
+        lines.append(f"  {begin:{width}} |{marks}| {end}".rstrip())
     return "\n".join(lines)
 
 

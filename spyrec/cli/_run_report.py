@@ -19,8 +19,8 @@ def _tiles_to_lines(plan: TilePlan) -> list[str]:
     return render_plan(plan, 0, _program_name(plan)).splitlines()
 
 
-def result_to_text(result: RunResult, *, with_stats: bool) -> str:
-    """Return outputs, check lines and (where asked for) the counters, as text."""
+def result_to_text(result: RunResult, *, sanitized: str | None = None, with_stats: bool) -> str:
+    """Return outputs, check lines and (where asked for) what sanitizers say, and the counters, as text."""
     lines = [
         f"{name}: {result.dtypes[name]}[{','.join(map(str, array.shape))}]" for name, array in result.outputs.items()
     ]
@@ -32,6 +32,9 @@ def result_to_text(result: RunResult, *, with_stats: bool) -> str:
         lines.append(_check_line(f"compare {name}", report, "tolerance"))
     if result.bisect is not None:
         lines += _bisect_lines(result.bisect)
+    if sanitized is not None:
+        count = len(result.sanitizer)
+        lines.append(f"sanitize {sanitized}: {count or 'nothing'} found")
     if with_stats:
         lines += ["", *stats_lines(result.stats)]
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from spyrec.cli._paths import OutputPath
 @click.argument("measurements", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-o", "output", required=True, type=OutputPath(), help="The profile file to write.")
 @click.option("--name", help="The profile's name; that of the file to write without one.")
-@click.option("--force", is_flag=True, help="Replace a file of somebody else.")
+@click.option("--force", is_flag=True, help="Replace a file that spyrec did not write.")
 def command(*, measurements: Path, output: Path, name: str | None, force: bool) -> int:
     """Fit a timing profile to MEASUREMENTS, a CSV of kernel times, and write it for --profile.
 

@@ -1,4 +1,4 @@
-"""``spyrec check``: validate a graph, OpSpecs, a SuperDSC, a bundle.mlir, a bundle or an argument table."""
+"""``spyrec check``: validate a graph, OpSpecs, a bundle, any file of one, or an argument table."""
 
 from __future__ import annotations
 

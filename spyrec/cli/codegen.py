@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     "--compat",
     type=click.Choice(COMPATIBLE),
     metavar="WRITER",
-    help="Write what its writer of that date writes, known mistakes included; without a date the newest one: "
+    help="Write the files as torch-spyre does, its known mistakes included; without a date as its newest: "
     + ", ".join(COMPATIBLE)
     + ".",
 )
 @click.option("--target", metavar="NAME|FILE", help="The device model; by default that of the dialect's date.")
-@click.option("--symbolic-args/--no-symbolic-args", default=None, help="Override the file: symbols, or baked.")
+@click.option(
+    "--symbolic-args/--no-symbolic-args", default=None, help="Override the file: addresses as operands, or fixed."
+)
 @click.option("--loops", type=click.Choice(["keep", "unroll"]), help="Override the file: keep or unroll loops.")
 @click.option(
     "--correction-slots",

@@ -38,20 +38,28 @@ _SHOWN_DIFFERENCES = 20
     type=click.Choice(["keep", "unroll"]),
     default="keep",
     show_default=True,
-    help="Loops as scf.for, or a SuperDSC per iteration.",
+    help="Loops as scf.for, or a SuperDSC for each iteration.",
 )
-@click.option("--symbolic-args/--no-symbolic-args", default=True, help="Addresses as operands, or baked in.")
+@click.option(
+    "--symbolic-args/--no-symbolic-args",
+    default=True,
+    help="Addresses as operands of the program (the default), or fixed in it.",
+)
 @click.option(
     "--compat",
     type=click.Choice(COMPATIBLE),
     metavar="WRITER",
-    help="Write what its writer of that date writes, known mistakes included; without a date the newest one: "
+    help="Write the files as torch-spyre does, its known mistakes included; without a date as its newest: "
     + ", ".join(COMPATIBLE)
     + ".",
 )
 @click.option("--fixed-io-layouts", is_flag=True, help="Keep the default layouts of inputs and outputs.")
 @click.option(
-    "--profile", default="measured-2026-08", show_default=True, metavar="NAME|FILE", help="Parameters of plan times."
+    "--profile",
+    default="measured-2026-08",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="The timing profile that plans are compared by.",
 )
 @click.option(
     "--lx-planner",
@@ -68,8 +76,12 @@ _SHOWN_DIFFERENCES = 20
     show_default=True,
     help="Launches of a program that may be in flight, each with addresses of its own.",
 )
-@click.option("--symbolic-strides", is_flag=True, help="Tiles of a launch lie in larger tensors at any distances.")
-@click.option("--tile-reductions", is_flag=True, help="A launch may tile what a program sums up; parts are joined.")
+@click.option("--symbolic-strides", is_flag=True, help="Launches in tiles take tensors with any strides.")
+@click.option(
+    "--tile-reductions",
+    is_flag=True,
+    help="Launches may tile the dims that a program reduces; partial results are joined.",
+)
 @click.option(
     "--cache",
     type=click.Path(),  # text: a Path of nothing is the working directory
@@ -90,11 +102,16 @@ _SHOWN_DIFFERENCES = 20
 @click.option(
     "--golden",
     type=OutputPath(),  # --update-golden writes it
-    help="Compare with this bundle as diff does.",
+    help="Compare with this bundle, as `spyrec diff` does.",
 )
 @click.option("--update-golden", is_flag=True, help="Make the golden bundle what is compiled, and say what changed.")
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
-@click.option("--crash-dir", type=OutputPath(), metavar="DIR", help="Where a reproducer is written.")
+@click.option(
+    "--crash-dir",
+    type=OutputPath(),
+    metavar="DIR",
+    help="Where the reproducer of a crash is written; by default beside the output.",
+)
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
     graph: Path,

@@ -15,7 +15,11 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.command(name="diff")
 @click.argument("left", type=_DIRECTORY)
 @click.argument("right", type=_DIRECTORY)
-@click.option("--semantic", is_flag=True, help="Names and numbers of files, symbols and values mean nothing.")
+@click.option(
+    "--semantic",
+    is_flag=True,
+    help="Changes in meaning only: names and numbers of files, symbols and values do not count.",
+)
 @click.option("--args", "tables", type=click.Path(exists=True, dir_okay=False, path_type=Path), multiple=True,
               help="Argument table of a bundle without manifest; twice: of LEFT and of RIGHT.")  # fmt: skip
 @click.option("--stat", is_flag=True, help="Print how much differs per topic and file only.")

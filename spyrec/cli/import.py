@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value=0,
     metavar="[N]",
-    help="Compare with the model's own library in float64: its example inputs, or N draws; stands behind FILE.",
+    help="Compare with the model's own library in float64: its example inputs, or N draws; put it after FILE.",
 )
 @click.option("--bisect", is_flag=True, help="With --verify: name the module that a wrong output comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report, or the list, as JSON.")
@@ -205,13 +205,17 @@ def _list(problems: Sequence[Problem], as_json: bool) -> int:
     return 1 if found else 0
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s'[: count != 1]}"
+
+
 def _summary(report: dict[str, JsonValue], output: Path) -> str:
     """Return what was written, in a few lines."""
     lists = {name: cast("list[object]", report[name]) for name in ("inputs", "outputs", "folded", "prologue")}
     casts = cast("dict[str, dict[str, DimChoice]]", report["casts"])["weights"]
     return "\n".join(
         [
-            f"{output}: {len(lists['inputs'])} inputs, {len(lists['outputs'])} outputs",
+            f"{output}: {_counted(len(lists['inputs']), 'input')}, {_counted(len(lists['outputs']), 'output')}",
             f"  {len(lists['folded'])} values folded, {len(lists['prologue'])} in the prologue",
             f"  {casts['elements']} weights, {casts['overflown']} too large for their dtype, {casts['lost']} lost",
         ]

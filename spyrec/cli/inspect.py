@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="inspect")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.argument("operation", metavar="[OP]", required=False)
 @click.option("--core", type=click.IntRange(min=0), metavar="N", help="Show what this core does of each operation.")
 @click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path),

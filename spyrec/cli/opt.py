@@ -32,7 +32,12 @@ _ALL = "all"
 @click.option("--part", type=click.IntRange(min=1), help="Of a graph with steps of the host, the part to take.")
 @click.option("-o", "--output", type=OutputPath(), help="Write the text here, not to stdout.")
 @click.option("--force", is_flag=True, help="Replace a file that is no text of spyrec's.")
-@click.option("--crash-dir", type=OutputPath(), metavar="DIR", help="Where a reproducer is written.")
+@click.option(
+    "--crash-dir",
+    type=OutputPath(),
+    metavar="DIR",
+    help="Where the reproducer of a crash is written; by default beside the output.",
+)
 def command(  # noqa: PLR0913 -- one parameter per option of the verb
     *,
     path: Path,

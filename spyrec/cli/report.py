@@ -31,8 +31,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--args", "tables", type=_FILE, multiple=True,
               help="Argument table of a bundle without manifest; twice: of PATH and of --against.")  # fmt: skip
 @click.option("--provenance", type=_FILE, metavar="FILE", help="Handles of operations (spyrec.provenance/1).")
-@click.option("--format", "shape", type=click.Choice(_FORMATS), metavar="FORMAT",
-              help=f"What to write: {', '.join(_FORMATS)}; html with -o, else text.")  # fmt: skip
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(_FORMATS),
+    metavar="FORMAT",
+    help=f"What to write, html with -o, else text: {', '.join(_FORMATS)}.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (spyrec.report/1): --format json.")
 @click.option("-o", "--output", type=OutputPath(is_file=True), help="Write it to this file.")
 @click.option("--force", is_flag=True, help="Replace a file that spyrec did not write.")

@@ -13,6 +13,7 @@ import click
 from spyrec.cli._console import Console, current_console
 from spyrec.cli._fitted import say
 from spyrec.cli._paths import OutputPath
+from spyrec.cli._profile import resolve_profile
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import DiagnosticSink, SpyrecError, listed
 from spyrec.emulator.choices import MAX_EXECUTIONS, Engine, Numerics
@@ -59,29 +60,62 @@ class _DimSize(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
 @click.command(name="run")
 @click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--entry", metavar="NAME", help="Of a directory of entries: the one to run.")
-@click.option("--inputs", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=".npz or .safetensors.")
+@click.option(
+    "--inputs",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take the inputs from this .npz or .safetensors file.",
+)
 @click.option("--random", "seed", type=click.IntRange(min=0), help="Draw the inputs from this seed instead.")
 @click.option(
-    "--dim", "dims", type=_DimSize(), multiple=True, help="Size of a symbolic dim; else as inputs say, or most."
+    "--dim",
+    "dims",
+    type=_DimSize(),
+    multiple=True,
+    help="Size of a symbolic dim; else as the inputs have it, or the largest.",
 )
 @click.option("--outputs", type=OutputPath(), help="Write the outputs to this .npz file.")
-@click.option("--args", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Argument table (JSON).")
+@click.option(
+    "--args",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Argument table of a bundle without manifest (spyrec.args/1).",
+)
 @click.option("--check", is_flag=True, help="Compare every output with the graph's float64 reference.")
 @click.option(
-    "--compare", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Numbers of another tool's run."
+    "--compare",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Compare outputs with these numbers: .npz or .safetensors.",
 )
 @click.option("--rtol", type=float, help="Relative tolerance of --compare; else as the output's dtype.")
 @click.option("--atol", type=float, help="Absolute tolerance of --compare; else as the output's dtype.")
-@click.option("--bisect", is_flag=True, help="Stop at the first SuperDSC that its inputs do not explain.")
+@click.option("--bisect", is_flag=True, help="Stop at the first SuperDSC whose results its inputs do not explain.")
 @click.option("--sanitize", metavar="KINDS", help="Look for bugs: bounds,init,lx,race,gap,sync, or all.")
-@click.option("--numerics", type=click.Choice(_NUMERICS), default=Numerics.DL16.value, help="16-bit storage.")
-@click.option("--engine", type=click.Choice(_ENGINES), default=Engine.FAST.value, help="Compiled, or by definition.")
+@click.option(
+    "--numerics",
+    type=click.Choice(_NUMERICS),
+    default=Numerics.DL16.value,
+    show_default=True,
+    help="How 16-bit floats are held: as DLFloat16, IEEE half or float32.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(_ENGINES),
+    default=Engine.FAST.value,
+    show_default=True,
+    help="Compiled kernels, or the slow interpreter that defines what a SuperDSC does.",
+)
 @click.option("--trace", type=OutputPath(), help="Write the simulated timeline (Perfetto JSON).")
 @click.option("--record", type=OutputPath(is_file=True), help="Write what the run found for `report --run`.")
 @click.option("--stats", is_flag=True, help="Print simulated time, bytes and flops per SuperDSC.")
+@click.option(
+    "--profile", default="measured-2026-08", show_default=True, metavar="NAME|FILE", help="Parameters of the times."
+)
 @click.option("--only", metavar="sdsc_N.json", help="Execute the calls of one SuperDSC file.")
 @click.option(
-    "--max-executions", type=click.IntRange(min=0), default=MAX_EXECUTIONS, show_default=True, help="Loop guard."
+    "--max-executions",
+    type=click.IntRange(min=0),
+    default=MAX_EXECUTIONS,
+    show_default=True,
+    help="Refuse a bundle that executes more SuperDSCs.",
 )
 @click.option("--no-tiled-launch", is_flag=True, help="Refuse inputs larger than compiled for.")
 @click.option("--no-verify", is_flag=True, help="Do not compare the files with the manifest's hashes.")
@@ -108,6 +142,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     trace: Path | None,
     record: Path | None,
     stats: bool,
+    profile: str,
     only: str | None,
     max_executions: int,
     no_tiled_launch: bool,
@@ -135,6 +170,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         refuse_unwritable(record, RECORD, force=force)
     _refuse_unknown_sanitizers(sanitize)
     options = RunOptions(
+        profile=resolve_profile(profile),
         numerics=numerics,
         engine=engine,
         check=check,
@@ -158,7 +194,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
         write_npz(outputs, result.outputs, force=force)
     if record is not None:
         _write_record(record, loaded, bundle, options, result)
-    _print_result(result, stats, as_json)
+    _print_result(result, sanitize, stats, as_json)
     return 0 if result.is_ok else 1
 
 
@@ -282,7 +318,7 @@ def _without_padding(bundle: Bundle, drawn: dict[str, HostArray]) -> dict[str, H
     return {name: expected[name].as_taken(array) for name, array in kept.items()}
 
 
-def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:
+def _print_result(result: RunResult, sanitized: str | None, with_stats: bool, as_json: bool) -> None:
     if as_json:
         from spyrec.report.run_json import result_to_json
 
@@ -290,4 +326,4 @@ def _print_result(result: RunResult, with_stats: bool, as_json: bool) -> None:
     else:
         from spyrec.cli._run_report import result_to_text
 
-        say(result_to_text(result, with_stats=with_stats))
+        say(result_to_text(result, sanitized=sanitized, with_stats=with_stats))

@@ -51,7 +51,7 @@ def _with_largest_sizes(spec: OpSpec | LoopSpec) -> OpSpec | LoopSpec:
 
 
 def _diagnostic(problem: Problem, root: Location) -> Diagnostic:
-    return Diagnostic(MALFORMED, problem.fact, root.child(*problem.tokens))
+    return Diagnostic(MALFORMED, problem.fact, problem.place(root))
 
 
 def write_opspecs(file: OpSpecFile) -> str:

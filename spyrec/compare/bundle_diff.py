@@ -55,4 +55,5 @@ def _found(left: Path, right: Path, *, is_semantic: bool, tables: ArgumentTables
         return BundleDiff(tuple(changes_of(left, right, tables)), differences, is_semantic=False)
     except SpyrecError as error:
         first = error.diagnostics[0]
-        return BundleDiff((), differences, is_semantic=False, untold=f"{first.message} ({first.code})")
+        place = "" if first.location is None or first.location.file is None else f"{first.location.file}: "
+        return BundleDiff((), differences, is_semantic=False, untold=f"{place}{first.message} ({first.code})")

@@ -25,10 +25,11 @@ from spyrec.bundle.manifest_json import read_foreign_table, read_manifest
 from spyrec.bundle.paths import MAX_JSON_BYTES, BundleFiles, read_whole
 from spyrec.bundle.program import ARGUMENT_PARAMETER, For, Program, Statement, is_value_parameter
 from spyrec.bundle.superdsc import Component, Operand, SuperDsc
-from spyrec.bundle.superdsc_reader import parse_superdsc
+from spyrec.bundle.superdsc_reader import from_json
 from spyrec.bundle.validate import POOL_PARAMETER, check_manifest
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, refuse
+from spyrec.diagnostics.json_reading import load_json
 from spyrec.emulator.geometry import OperandGeometry, describe
 from spyrec.emulator.resolve import (
     POOL,
@@ -45,6 +46,8 @@ from spyrec.hardware.dtypes import DeviceFormat
 from spyrec.hardware.plan_record import PlannedOperation
 from spyrec.hardware.target import DATA_SEGMENTS, SEGMENT_BYTES, STICK_BYTES, segment_base
 from spyrec.runtime.device import ArgumentTable, TableEntry
+
+_NAME_A_BUNDLE = "name a directory with manifest.json or bundle.mlir, or one sdsc_N.json"
 
 _SEGMENTS = 1 << 17
 """Index of segment 0 as an argument, where nobody says which argument lies in it; indices of arguments are smaller."""
@@ -172,7 +175,8 @@ def read_path(path: Path, args: Path | None = None) -> BundleReading:
 
     Errors: SPY0601 to SPY0606 files that cannot be read, SPY0610 and SPY0611 the manifest, SPY0615 the directory holds
     no bundle, SPY0617 the table, SPY0620 to SPY0635 program files, SPY0704 and SPY0719 values and symbols that fit no
-    call, SPY0716 an address outside of all arguments, SPY0784 a directory of several bundles.
+    call, SPY0716 an address outside of all arguments, SPY0784 a directory of several bundles, SPY0820 another kind of
+    file.
     """
     if not path.is_dir():
         return _read_file(path)
@@ -233,14 +237,23 @@ def manifest_of(files: BundleFiles, args: Path | None) -> Manifest | None:
         sink.raise_if_errors()
         return manifest
     if not (root / PROGRAM_FILE).exists():
-        hint = "name a directory with manifest.json or bundle.mlir, or one sdsc_N.json"
-        raise refuse(NO_MANIFEST, "the directory holds no bundle", Location(str(root)), hint=hint)
+        raise refuse(NO_MANIFEST, "the directory holds no bundle", Location(str(root)), hint=_NAME_A_BUNDLE)
     return None
 
 
 def _read_file(path: Path) -> BundleReading:
     """Read one SuperDSC as an operation that nobody calls: what its symbols stand for is not known."""
-    superdsc = parse_superdsc(read_whole(path, MAX_JSON_BYTES, takes_pipes=True), str(path), DiagnosticSink())
+    text = read_whole(path, MAX_JSON_BYTES, takes_pipes=True)
+    if not text.lstrip().startswith(b"{") and b"func.func" in text:
+        hint = "name the directory that it lies in"
+        raise refuse(
+            "SPY0820", "a bundle.mlir by itself says nothing of its operations", Location(str(path)), hint=hint
+        )
+    data, source = load_json(text, str(path))
+    if isinstance(data, dict) and isinstance(data.get("format"), str):
+        fact = f'the file is no SuperDSC: format "{str(data["format"])[:80]}"'
+        raise refuse("SPY0820", fact, Location(str(path), "", source=source), hint=_NAME_A_BUNDLE)
+    superdsc = from_json(data, Location(str(path), "", source=source), DiagnosticSink())
     table = ArgumentTable(_segments(), 0)
     operands: list[OperandReading] = []
     for position, operand in enumerate(superdsc.operands):

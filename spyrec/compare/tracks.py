@@ -91,7 +91,8 @@ class Track:
 
 def stored_exactly_known(values: Array, storage: Storage) -> Track:
     """Return the track of an input or constant in its host carrier: its rounding on the device is known exactly."""
-    exact = values.astype(np.float64) if values.dtype.kind == "f" else values
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        exact = values.astype(np.float64) if values.dtype.kind == "f" else values
     is_representable = storage.is_exact or (values.dtype.kind == "f" and _holds(storage, values.dtype))
     return Track(exact, exact if is_representable else storage.held(values), storage)
 

@@ -1,4 +1,4 @@
-"""Validates what a path holds: graph, OpSpecs, SuperDSC, ``bundle.mlir``, bundle, artefact, table; all problems.
+"""Validates what a path holds: graph, OpSpecs, SuperDSC, ``bundle.mlir``, bundle or one file of it; all problems.
 
 The kind is decided by content, never by the file's name.
 """
@@ -18,7 +18,7 @@ from spyrec.bundle.entries import BundleEntries
 from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
 from spyrec.bundle.foreign import manifest_of_table
 from spyrec.bundle.json_cursor import Cursor, attempt
-from spyrec.bundle.manifest_json import read_foreign_table
+from spyrec.bundle.manifest_json import read_foreign_table, read_manifest
 from spyrec.bundle.mlir_parser import parse_program
 from spyrec.bundle.paths import MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
 from spyrec.bundle.preflight import Facts, check_preflight
@@ -29,13 +29,14 @@ from spyrec.bundle.spyrecode_reader import read_artifact
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_derived import STRICT
 from spyrec.bundle.superdsc_reader import from_json
-from spyrec.bundle.validate import check_program
+from spyrec.bundle.validate import check_manifest, check_program
 from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, listed, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.diagnostics.source_text import SourceText
 from spyrec.hardware.target import TARGETS, Target
+from spyrec.layout.conversion_table import DataConversionInfo
 from spyrec.runtime.inputs.binding import program_directory
 
 UNKNOWN_KIND = "SPY0820"
@@ -53,6 +54,8 @@ class ContentKind(Enum):
     ENTRIES = "entries"
     ARTIFACT = "launch artefact"
     ARGUMENTS = "argument table"
+    MANIFEST = "manifest"
+    CONVERSION = "conversion table"
     UNKNOWN = "unknown"
 
 
@@ -123,6 +126,10 @@ class _Checker:
                 return kind, self.opspecs(text)
             case ContentKind.ARGUMENTS:
                 return kind, attempt(self.sink, lambda: self.table(text)) or ""
+            case ContentKind.MANIFEST:
+                return kind, attempt(self.sink, lambda: self.manifest(text)) or ""
+            case ContentKind.CONVERSION:
+                return kind, attempt(self.sink, lambda: self.conversion(data, source)) or ""
             case _:
                 return kind, self.superdsc(data, source)
 
@@ -149,6 +156,18 @@ class _Checker:
         """Check an argument table as far as that is possible without the program that it belongs to."""
         table, where = read_foreign_table(text, str(self.path))
         return _counted(len(manifest_of_table("bundle", table, where).arguments), "argument")
+
+    def manifest(self, text: bytes) -> str:
+        """Check a manifest as far as that is possible without the files that it lists."""
+        manifest, files, where = read_manifest(text, str(self.path))
+        check_manifest(manifest, where, self.sink)
+        counts = _counted(len(manifest.arguments), "argument"), _counted(len(files), "file")
+        return f'"{manifest.name}", {counts[0]}, {counts[1]} not looked at'
+
+    def conversion(self, data: JsonValue, source: SourceText) -> str:
+        """Check a table of host copies as far as that is possible without the argument that it copies."""
+        table = DataConversionInfo.from_json(data, Location(str(self.path), "", source=source))
+        return f"{table.host_format.name} and {table.device_format.name}, {_counted(len(table.nests), 'loop nest')}"
 
     def superdsc(self, data: JsonValue, source: SourceText) -> str:
         root = Cursor(data, Location(str(self.path), "", source=source))
@@ -304,6 +323,7 @@ _FORMATS = {
     "spyrec.graph/": ContentKind.GRAPH,
     "spyrec.opspec/": ContentKind.OPSPECS,
     "spyrec.args/": ContentKind.ARGUMENTS,
+    "spyrec.bundle/": ContentKind.MANIFEST,
 }
 
 
@@ -317,11 +337,11 @@ def _kind_of_json(data: JsonValue, where: Location) -> ContentKind:
         (root,) = data.values()
         if isinstance(root, dict) and "dscs_" in root:
             return ContentKind.SUPERDSC
-    hint = 'these but SuperDSCs say so in "format"; of a manifest, name the directory it lies in'
+    if isinstance(data, dict) and "dcsi_" in data:
+        return ContentKind.CONVERSION
+    hint = 'files of spyrec say in "format" what they are; of a launch artefact, name the directory'
     shown = f'format "{found[:80]}"' if isinstance(found, str) else "no format that is known"
-    raise refuse(
-        UNKNOWN_KIND, f"the file is no graph, OpSpec file, SuperDSC or argument table: {shown}", where, hint=hint
-    )
+    raise refuse(UNKNOWN_KIND, f"the file is nothing that can be checked: {shown}", where, hint=hint)
 
 
 def _hold_against_graph(bundle: Bundle) -> None:

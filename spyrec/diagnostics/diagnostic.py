@@ -54,7 +54,8 @@ class ModelPlace:
 class Location:
     """A place in an input: a file and a JSON pointer (RFC 6901) or a line and column.
 
-    ``source`` is the text the pointer is resolved against when the location is printed.  ``model``: where the place
+    ``source`` is the text the pointer is resolved against when the location is printed.  ``is_key``: the key is meant,
+    not the value that the pointer names.  ``model``: where the place
     comes from in the model that the input was made of, where that is known.
     """
 
@@ -64,6 +65,7 @@ class Location:
     column: int | None = None
     source: SourceText | None = field(default=None, compare=False, repr=False)
     model: ModelPlace | None = field(default=None, compare=False)
+    is_key: bool = field(default=False, compare=False)
 
     def child(self, *tokens: str | int) -> Location:
         """Return the location of a member below this one, named by pointer tokens."""
@@ -71,11 +73,15 @@ class Location:
         pointer = "".join(f"/{token}" for token in escaped)
         return Location(self.file, (self.pointer or "") + pointer, source=self.source, model=self.model)
 
+    def key(self, token: str) -> Location:
+        """Return the location of a key below this one, where the key itself is what is wrong."""
+        return replace(self.child(token), is_key=True)
+
     def resolved(self) -> Location:
         """Return the same location with line and column filled in where the source text is known."""
         if self.line is not None or self.source is None or self.pointer is None:
             return self
-        line, column = self.source.position(self.pointer)
+        line, column = self.source.position(self.pointer, of_key=self.is_key)
         return Location(self.file, self.pointer, line, column, model=self.model)
 
     def excerpt(self) -> Excerpt | None:
@@ -85,7 +91,7 @@ class Location:
         if self.line is not None and self.column is not None:
             line, column = self.line, self.column
         elif self.pointer is not None:
-            line, column = self.source.position(self.pointer)
+            line, column = self.source.position(self.pointer, of_key=self.is_key)
         else:
             return None
         return excerpt_of(self.source.line_at(line), line, column)

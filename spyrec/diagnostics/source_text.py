@@ -35,14 +35,18 @@ class SourceText:
         self._scan = Scan()
         self._line_starts: list[int] | None = None
 
-    def position(self, pointer: str) -> tuple[int, int]:
-        """Return (line, column) of the value at ``pointer``, or of its deepest ancestor that exists."""
+    def position(self, pointer: str, *, of_key: bool = False) -> tuple[int, int]:
+        """Return (line, column) of the value at ``pointer``, or of its deepest ancestor that exists.
+
+        ``of_key``: of the key that the value stands behind, where it is a member of an object.
+        """
         index = self._scan.offsets
         if pointer not in index:
             self._scan.run(self.text, pointer)
         while pointer and pointer not in index:
             pointer = pointer.rpartition("/")[0]
-        return self.line_and_column(index.get(pointer, 0))
+        keys = self._scan.key_offsets if of_key else {}
+        return self.line_and_column(keys.get(pointer, index.get(pointer, 0)))
 
     def line_at(self, line: int) -> str:
         """Return the text of a line, counted from 1, without its end."""
@@ -87,9 +91,10 @@ class TextFinding:
 
 @dataclass(slots=True)
 class Scan:
-    """What a scan of a text found so far: the offset of each value by pointer, and the first thing to refuse."""
+    """What a scan of a text found so far: offsets of each value and each key by pointer, the first thing to refuse."""
 
     offsets: dict[str, int] = field(default_factory=dict[str, int])
+    key_offsets: dict[str, int] = field(default_factory=dict[str, int])
     finding: TextFinding | None = None
     stack: list[_Level] = field(default_factory=list[_Level])
     offset: int = 0
@@ -152,6 +157,7 @@ class Scan:
             if value in level.keys:
                 self.note(TextFinding("SPY0102", f'key "{value}" stands twice in one object', level.member(), offset))
             level.keys.add(value)
+            self.key_offsets[level.member()] = offset
         pointer = level.member() if level is not None else ""
         if _SURROGATE.search(value):
             self.note(TextFinding("SPY0101", "a string holds half of a surrogate pair", pointer, offset))

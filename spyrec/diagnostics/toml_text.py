@@ -26,7 +26,7 @@ class TomlText(SourceText):
         super().__init__(text, file)
         self._places: dict[str, tuple[int, int]] | None = None
 
-    def position(self, pointer: str) -> tuple[int, int]:
+    def position(self, pointer: str, *, of_key: bool = False) -> tuple[int, int]:  # noqa: ARG002 -- all are keys
         """Return (line, column) of the key at ``pointer``, or of its deepest ancestor that has one."""
         if self._places is None:
             self._places = key_places(self.text)

@@ -123,6 +123,11 @@ class Problem:
             case _:
                 return self.message + _shown(self.found)
 
+    def place(self, root: Location) -> Location:
+        """Return where it stands below ``root``: the value, or the key where that is what nobody knows."""
+        place = root.child(*self.tokens)
+        return replace(place, is_key=True) if self.kind == "extra_forbidden" else place
+
 
 def _shown(value: object) -> str:
     if not isinstance(value, str | int | float | bool | None):

@@ -856,6 +856,18 @@ class OpMethods:
     ) -> Value:
         """each element times a kernel, spread over 3 dims and added up, plus bias"""
 
+    def copysign(
+        self,
+        input: Value | Number,
+        other: Value | Number,
+        *,
+        name: str | None = None,
+        outputs: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        work_division: WorkDivision | None = None,
+    ) -> Value:
+        """the magnitude of input with the sign of other; a zero that the device made has none"""
+
     def cos(
         self,
         input: Value,
@@ -1102,6 +1114,17 @@ class OpMethods:
         work_division: WorkDivision | None = None,
     ) -> Value:
         """error function"""
+
+    def erfc(
+        self,
+        input: Value,
+        *,
+        name: str | None = None,
+        outputs: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        work_division: WorkDivision | None = None,
+    ) -> Value:
+        """1 - erf(x), with all its digits where erf is close to 1"""
 
     def exp(
         self,
@@ -1578,6 +1601,20 @@ class OpMethods:
     ) -> Value:
         """whether x is NaN; what the device made is an infinity instead"""
 
+    def kthvalue(
+        self,
+        input: Value,
+        k: int,
+        dim: int = -1,
+        keepdim: bool = False,
+        *,
+        name: str | None = None,
+        outputs: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        work_division: WorkDivision | None = None,
+    ) -> tuple[Value, Value]:
+        """the k-th smallest element along dim, and its place; of equals the one that comes first in order"""
+
     def layer_norm(
         self,
         input: Value,
@@ -1893,6 +1930,22 @@ class OpMethods:
     ) -> Value:
         """largest of windows over 1 dim"""
 
+    def max_pool1d_with_indices(
+        self,
+        input: Value,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = (0,),
+        dilation: int | Sequence[int] = (1,),
+        ceil_mode: bool = False,
+        *,
+        name: str | None = None,
+        outputs: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        work_division: WorkDivision | None = None,
+    ) -> tuple[Value, Value]:
+        """largest of windows over 1 dim, and their places, counted row by row"""
+
     def max_pool2d(
         self,
         input: Value,
@@ -1910,6 +1963,22 @@ class OpMethods:
     ) -> Value:
         """largest of windows over 2 dims"""
 
+    def max_pool2d_with_indices(
+        self,
+        input: Value,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = (0,),
+        dilation: int | Sequence[int] = (1,),
+        ceil_mode: bool = False,
+        *,
+        name: str | None = None,
+        outputs: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        work_division: WorkDivision | None = None,
+    ) -> tuple[Value, Value]:
+        """largest of windows over 2 dims, and their places, counted row by row"""
+
     def max_pool3d(
         self,
         input: Value,
@@ -1926,6 +1995,22 @@ class OpMethods:
         work_division: WorkDivision | None = None,
     ) -> Value:
         """largest of windows over 3 dims"""
+
+    def max_pool3d_with_indices(
+        self,
+        input: Value,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = (0,),
+        dilation: int | Sequence[int] = (1,),
+        ceil_mode: bool = False,
+        *,
+        name: str | None = None,
+        outputs: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        work_division: WorkDivision | None = None,
+    ) -> tuple[Value, Value]:
+        """largest of windows over 3 dims, and their places, counted row by row"""
 
     def maximum(
         self,
@@ -2180,6 +2265,19 @@ class OpMethods:
         work_division: WorkDivision | None = None,
     ) -> Value:
         """zeros, in the dtype of input"""
+
+    def nonzero_static(
+        self,
+        input: Value,
+        size: int,
+        fill_value: int = -1,
+        *,
+        name: str | None = None,
+        outputs: Sequence[str] | None = None,
+        layout: Layout | None = None,
+        work_division: WorkDivision | None = None,
+    ) -> Value:
+        """where the first elements stand that are true or not zero, in order, a row of indices each"""
 
     def norm(
         self,

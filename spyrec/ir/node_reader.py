@@ -270,6 +270,8 @@ class NodeReader:
                 )
                 prefix = "" if error.code == "SPY0121" else f'attribute "{name}" of {call.definition.name}: '
                 where = place.child("attrs", name, *error.path)
+                if name not in known:
+                    where = place.child("attrs").key(name)
                 self._sink.error(error.code, prefix + error.message, where, hint=hint)
         for name, field in known.items():
             if field.is_required and name not in call.attributes:

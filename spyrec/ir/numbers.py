@@ -117,9 +117,8 @@ def decode(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.gene
         return values.astype(np.bool_)
     if not dtype.is_float:
         return values.astype(np.int64)
-    if values.dtype.kind == "f":
-        return values.astype(np.float64)
-    return _decode_bits(values, dtype)
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        return values.astype(np.float64) if values.dtype.kind == "f" else _decode_bits(values, dtype)
 
 
 def _decode_bits(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.float64]:

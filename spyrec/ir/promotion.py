@@ -18,8 +18,8 @@ class Promotion:
     """What the operands of one node become.
 
     ``held``: the dtype that numbers take.  ``whole``: what integers are converted to, ``rounded``: what a number with a
-    point is rounded to; ``None`` where an op takes them as they are.  Sums, products and quotients of 16 bits take
-    numbers in float32; questions, and what the host alone computes, take them in the dtype that they compute in.
+    point is rounded to; ``None`` where an op takes them as they are, as what the device computes does: a constant is
+    rounded once there, by its format.
     """
 
     definition: OpDef
@@ -46,14 +46,23 @@ class Promotion:
 def promotion(graph: Graph, node: Node) -> Promotion:
     """Return what the operands of a node of a graph are converted to."""
     definition = catalogue()[node.op]
-    table = graph.values
     has_numbers = any(isinstance(operand, Scalar) for operand in node.inputs)
-    held = number_dtype(definition, node.inputs, table) if has_numbers else None
+    held = number_dtype(definition, node.inputs, graph.values) if has_numbers else None
     if not definition.is_promoted:
         return Promotion(definition, held)
-    result = table[node.outputs[0]].type.dtype
-    if result is not DType.BOOL:
-        return Promotion(definition, held, result, DType.FLOAT32 if definition.formats else result)
-    types = operand_types(definition, node.inputs, table)
-    common = common_dtype([item for index, item in enumerate(types) if not definition.operand_spec(index).is_condition])
-    return Promotion(definition, held, common, common if common.is_float else DType.FLOAT32)
+    result = graph.type_of(node.outputs[0]).dtype
+    computed = _common(graph, node, definition) if result is DType.BOOL else result
+    return Promotion(definition, held, computed, held if _rounds_numbers(graph, node, definition, held) else None)
+
+
+def _common(graph: Graph, node: Node, definition: OpDef) -> DType:
+    types = operand_types(definition, node.inputs, graph.values)
+    return common_dtype([item for index, item in enumerate(types) if not definition.operand_spec(index).is_condition])
+
+
+def _rounds_numbers(graph: Graph, node: Node, definition: OpDef, held: DType | None) -> bool:
+    """Whether a number is rounded before the op computes: where the device has no part in it."""
+    if held is not DType.FLOAT32 or not definition.formats:
+        return not definition.formats
+    is_question = graph.type_of(node.outputs[0]).dtype is DType.BOOL
+    return is_question or not any(isinstance(name, str) and graph.type_of(name).dtype.is_float for name in node.inputs)

@@ -62,8 +62,6 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "fill": ("full",),
         "fold": ("col2im",),
         "grid_sample": ("grid_sampler_2d",),
-        "max_pool2d_with_indices": ("max_pool2d",),
-        "max_pool3d_with_indices": ("max_pool3d",),
         "native_group_norm": ("group_norm",),
         "native_layer_norm": ("layer_norm",),
         "reflection_pad1d": ("pad",),

@@ -190,7 +190,7 @@ def read_work_divisions(
             if problem is not None:
                 meant = did_you_mean(key, _axis_names(node, declarations), declarations.sink)
                 hint = meant or 'write a dim name, or a position such as "out.0" and "reduce.0"'
-                declarations.sink.error("SPY0135", problem, place.child(key), hint=hint)
+                declarations.sink.error("SPY0135", problem, place.key(key), hint=hint)
         result.append(replace(node, work_division=dict(division)))
     return tuple(result)
 

@@ -7,6 +7,7 @@ wrong keys, wrong names and wrong ops together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import cast
 
@@ -92,7 +93,8 @@ def _diagnostic(item: ErrorDetails, data: JsonValue, root: Location, meant: Mapp
         hint = "the keys are " + ", ".join(_known_keys(item["loc"]))
         if item["loc"] in meant:
             hint = f'did you mean "{meant[item["loc"]]}"? {hint}'
-        return Diagnostic("SPY0111", f'key "{str(last)[:80]}" is unknown here', place, hint=hint)
+        where = replace(place, is_key=True)
+        return Diagnostic("SPY0111", f'key "{str(last)[:80]}" is unknown here', where, hint=hint)
     if kind == "too_short":
         hint = "put something there, or leave out what holds it"
         return Diagnostic("SPY0110", f'"{tokens[-1]}" is an empty list', place, hint=hint)

@@ -71,8 +71,20 @@ def details(step: AnyPass | Search) -> str:
     if step.options:
         lines += ["", "  options", *(line for item in options_of(step.options) for line in _option_lines(item))]
     lines += ["", "  cost", *_wrapped(step.cost, "    "), "", "  what it does"]
-    lines += [f"    {line}".rstrip() for line in _described(step).splitlines()]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_prose(_described(step))])
+
+
+def _prose(text: str) -> list[str]:
+    """Return a docstring as lines for a terminal: paragraphs filled anew, an example or a list as it stands."""
+    lines: list[str] = []
+    for paragraph in text.split("\n\n"):
+        begun = paragraph.splitlines()
+        is_prose = not any(line.startswith((" ", "*", "-")) or "-->" in line for line in begun)
+        lines += (
+            _wrapped(" ".join(paragraph.split()), "    ") if is_prose else [f"    {line}".rstrip() for line in begun]
+        )
+        lines.append("")
+    return lines[:-1]
 
 
 def _facet_line(facet: Facet) -> str:

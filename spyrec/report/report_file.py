@@ -52,7 +52,7 @@ def read_form(record: JsonRecord[Read], text: bytes, file: str, version: str) ->
         problems = capped(error.problems, lambda item: item.kind)
         raise SpyrecError(
             [
-                standing_for(Diagnostic(WRONG_FORM, item.fact, location.child(*item.tokens), hint=_HINT), count)
+                standing_for(Diagnostic(WRONG_FORM, item.fact, item.place(location), hint=_HINT), count)
                 for item, count in problems
             ]
         ) from None

@@ -197,7 +197,8 @@ class BundleRun:
         self._results = ResultMemory(2 * len(self._manifest.outputs)) if keeps_tensors else None
         self._arguments = {item.name: item for item in self._manifest.arguments}
         self._owners: list[Allocation] = []
-        self._places: dict[str, DeviceBytes] = {}
+        # the latest run's are a copy where state has changed places since
+        self._ran_at = self._places = dict[str, DeviceBytes]()
         self._named = _NamedStats()
         self._parts = _parts_of(plan, self._manifest)
         self._on_host: dict[str, HostArray] = {}
@@ -270,6 +271,7 @@ class BundleRun:
             check_values(self.plan, values)
         given = self._given(inputs, is_watched=observer is not None)
         self.is_in_doubt = True
+        self._ran_at = self._places
         self._written.clear()
         self._programs.clear()
         missing = self.plan.missing_constants(self._device)
@@ -301,6 +303,7 @@ class BundleRun:
             self._state.forget("a call on larger inputs than compiled for, which is launched in tiles, keeps no state")
         elif self._keeps_tensors:
             self._state.replace(given.inputs, {**outputs, **self._on_host}, given.shapes)
+            self._ran_at = dict(self._places)
             self._place_state()
         self._written.clear()
         if self._returned is not None:
@@ -316,8 +319,9 @@ class BundleRun:
         self._state.lose(self._written, reason)
 
     def argument_memory(self, name: str) -> npt.NDArray[np.uint8]:
-        """Return the device bytes of an input, output or constant of the latest run."""
-        return self._device.backend.view(self._place_of(name).range)
+        """Return the device bytes of an input, output or constant of the latest run, where that had it."""
+        place = self._ran_at[name] if name in self._ran_at else self._place_of(name)
+        return self._device.backend.view(place.range)
 
     def _place_of(self, name: str) -> DeviceBytes:
         """Return where an input or output of the latest run lies, or a constant of the plan."""
@@ -336,6 +340,7 @@ class BundleRun:
     def _free_tensors(self) -> None:
         owners, self._owners = self._owners, []
         self._places.clear()
+        self._ran_at = self._places
         self._kept = None
         self._launched = None
         for owner in owners:

@@ -25,6 +25,8 @@ from spyrec.torch_backend.strides import Promise, laid_out, promises
 from spyrec.torch_backend.tally import Tally
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from torch.export import ExportedProgram
     from torch.fx import GraphModule, Node
 
@@ -62,6 +64,10 @@ class _Held:
     program: Program
     weights: Mapping[int, _State]
     promised: tuple[Promise, ...] | None = None
+
+    def changed(self, arguments: Sequence[object]) -> list[int]:
+        """Return the places of weights that are not what the program was made with."""
+        return [place for place, state in self.weights.items() if not state.is_of(arguments[place])]
 
     def __call__(self, arguments: Sequence[object]) -> list[object]:
         """Execute the program and return its results."""
@@ -105,16 +111,24 @@ class Subgraph:
         return results[0] if self._is_one else tuple(results)
 
     def _program(self, arguments: Sequence[object]) -> _Held:
-        """Return the program for such arguments."""
+        """Return the program for such arguments; one thread at a time makes one, and no other compiles meanwhile."""
+        from torch._dynamo.convert_frame import (  # pyright: ignore[reportMissingImports] -- it has no stubs
+            compile_lock,  # pyright: ignore[reportUnknownVariableType]
+        )
+
         numbers = {place: float(cast("float", arguments[place])) for place in self._floats}
         key = tuple(_signature(item) for item in arguments), tuple(map(float.hex, numbers.values()))
         held = self._held.get(key)
-        if held is not None:
-            changed = [place for place, state in held.weights.items() if not state.is_of(arguments[place])]
-            if not changed:
-                return held
-            self._changes.update(changed)
-        self._held[key] = held = self._made(arguments, numbers)
+        if held is not None and not held.changed(arguments):
+            return held
+        with cast(
+            "AbstractContextManager[object]", compile_lock
+        ):  # torch.export keeps what it is at in globals, as dynamo does
+            held = self._held.get(key)
+            changed = [] if held is None else held.changed(arguments)
+            if held is None or changed:
+                self._changes.update(changed)
+                self._held[key] = held = self._made(arguments, numbers)
         return held
 
     def _made(self, arguments: Sequence[object], numbers: Mapping[int, float]) -> _Held:

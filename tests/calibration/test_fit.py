@@ -46,6 +46,22 @@ def test_planted_figures_are_found_again(tmp_path: Path) -> None:
     assert after.rank_correlation > 0.99
 
 
+def test_a_card_of_half_the_rates_is_fitted_as_well(tmp_path: Path) -> None:
+    """Its fit starts at half of the published rates, so that a few steps bring it as far."""
+    cases = cases_of(read_measurements(listed(tmp_path, rows())))
+    halved = [
+        dataclasses.replace(
+            case,
+            measurement=dataclasses.replace(case.measurement, measured_us=2.0 * case.simulated_us(MEASURED_2026_08)),
+        )
+        for case in cases
+    ]
+    profile = fitted(halved, "a test", steps=6)
+    times = {case.measurement.name: case.simulated_us(profile) for case in halved}
+    assert families([case.measurement for case in halved], times)[-1].rms < 0.05
+    assert profile.memory_bytes_per_us == pytest.approx(MEASURED_2026_08.memory_bytes_per_us / 2.0, rel=0.15)
+
+
 def test_a_preferred_division_that_is_measured_slower_is_regretted(tmp_path: Path) -> None:
     lines = [row("mm", "1x2048x2048x2048", split=split, us=us) for split, us in (("4x8", 40.0), ("32x1", 10.0))]
     (found,) = regrets(cases_of(read_measurements(listed(tmp_path, lines))), MEASURED_2026_08)

@@ -8,6 +8,7 @@ torch is importable (``tests/conftest.py``).
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -15,7 +16,6 @@ import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ UNDEFINED = ("empty", "empty_like", "new_empty")
 OwnSample = tuple[str, dict[str, Any], Any]
 """An op, its arguments by name, and PyTorch's result."""
 
-ORDERED = ("topk", "sort", "argsort")
+ORDERED = ("topk", "sort", "argsort", "kthvalue")
 """Ops that PyTorch lets choose among equals; topk also in any order, where that is asked for."""
 
 REFUSED_OF_EVERY_OP = ("SPY0203", "SPY0215", "SPY0222")
@@ -124,7 +124,7 @@ def test_results_are_those_of_pytorch(case: tuple[Any, str]) -> None:
         if dtype not in info.supported_dtypes("cpu"):
             continue
         torch.manual_seed(0)
-        samples: list[Any] = list(islice(info.sample_inputs("cpu", dtype, requires_grad=False), MOST_SAMPLES))
+        samples: list[Any] = list(itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=False), MOST_SAMPLES))
         chosen = samples[:: max(1, len(samples) // SAMPLES)]
         given = [((item.input, *item.args), dict(item.kwargs)) for item in chosen]
         changed = () if dtype is not torch.float64 or op in NOT_EMPTIED else changed_extents(title(case), given)
@@ -212,16 +212,32 @@ def lookups() -> Iterator[OwnSample]:
     yield "index", {"input": x[:, :0], "indices": [one]}, x[:, :0][one]
 
 
+def placed_pools() -> Iterator[OwnSample]:
+    """Equals, NaN, rows of nothing but -inf, windows that reach past the end."""
+    for dims, shape in ((1, (2, 3, 9)), (2, (2, 3, 9, 8)), (2, (1, 5, 4)), (3, (2, 5, 6, 4))):
+        name = f"max_pool{dims}d"
+        x = torch.round(2 * eighths(*shape))
+        x[..., 1], x[..., 2], x[..., 3] = torch.nan, torch.nan, -torch.inf
+        for kernel, stride, padding, dilation, ceil in itertools.product((2, 3), (1, 2), (0, 1), (1, 2), (False, True)):
+            given = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+            function = getattr(torch.nn.functional, name)
+            try:
+                wanted = function(x, **given, ceil_mode=ceil, return_indices=True)
+            except RuntimeError:
+                continue
+            yield f"{name}_with_indices", {"input": x, **given, "ceil_mode": ceil}, wanted
+
+
 torch.manual_seed(0)
-OWN_SAMPLES: list[OwnSample] = [*packed_samples(), *conversions(), *folds(), *lookups()]
+OWN_SAMPLES: list[OwnSample] = [*packed_samples(), *conversions(), *folds(), *lookups(), *placed_pools()]
 """Samples of ops that PyTorch has no record of."""
 
 
 @pytest.mark.parametrize("case", OWN_SAMPLES, ids=lambda case: case[0])
 def test_results_of_ops_without_a_record_are_those_of_pytorch(case: OwnSample) -> None:
     op, arguments, wanted = case
-    call = call_of(op, arguments)
-    assert list(differences(call, call.results(1), [wanted])) == []
+    call, results = call_of(op, arguments), flat(wanted)
+    assert list(differences(call, call.results(len(results)), results)) == []
 
 
 Values = tuple[Any, ...]
@@ -274,6 +290,8 @@ def places_differ(call: Call, found: Array, wanted: Array) -> Iterator[str]:
     (x,) = (numbers_of(item) for item in call.tensors.values())
     dim = call.attributes.get("dim", -1)
     assert isinstance(dim, int)
+    if found.ndim < x.ndim:
+        found, wanted = np.expand_dims(found, dim), np.expand_dims(wanted, dim)
     chosen, expected = (np.take_along_axis(x, item.astype(np.int64), dim) if x.ndim else x for item in (found, wanted))
     if not np.array_equal(chosen, expected):
         yield f"places {found.reshape(-1)[:8]}, PyTorch's: {wanted.reshape(-1)[:8]}"

@@ -27,21 +27,22 @@ adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d 
 addcdiv addcmul addmm addmv all amax amin aminmax any arange argmax argmin argsort asin asinh atan atan2 atanh
 avg_pool1d avg_pool2d avg_pool3d baddbmm batch_norm bitwise_and bitwise_left_shift bitwise_not bitwise_or
 bitwise_right_shift bitwise_xor bmm broadcast_to bucketize cat cdist ceil channel_shuffle chunk clamp clone
-col2im contiguous conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cos cosh
+col2im contiguous conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d copysign cos cosh
 count_nonzero cummax cummin cumprod cumsum diagonal div dot dropout einsum elu embedding embedding_bag empty
-empty_like eq erf exp exp2 expand expand_as expm1 eye flatten flip floor floor_divide fmod frac full full_like
-gather ge gelu glu grid_sampler_2d group_norm grouped_mm gt hardsigmoid hardswish hardtanh histc hypot index
-index_add index_copy index_fill index_put index_select instance_norm interpolate isinf isnan layer_norm le
-leaky_relu lerp linalg_vector_norm linear linspace log log10 log1p log2 log_softmax logcumsumexp logical_and
-logical_not logical_or logical_xor logsigmoid logsumexp lt masked_fill masked_scatter matmul max max_pool1d
-max_pool2d max_pool3d maximum mean median meshgrid min minimum mish mm moveaxis movedim mul mv nan_to_num
-narrow ne neg new_empty new_full new_ones new_zeros norm one_hot ones ones_like outer pad pdist permute
-pixel_shuffle pixel_unshuffle pow prelu prod reciprocal relu relu6 remainder repeat repeat_interleave reshape
-reshape_as rms_norm roll round rsqrt rsub scalar_tensor scaled_dot_product_attention scatter scatter_add
-scatter_reduce searchsorted select select_scatter selu sigmoid sign silu sin sinh slice slice_scatter softmax
-softplus softsign sort split split_with_sizes sqrt square squeeze stack std std_mean sub sum swapaxes swapdims
-t take_along_dim tan tanh threshold tile to topk transpose tril triu trunc type_as unbind unflatten unfold
-unsqueeze var var_mean view view_as where zeros zeros_like
+empty_like eq erf erfc exp exp2 expand expand_as expm1 eye flatten flip floor floor_divide fmod frac full
+full_like gather ge gelu glu grid_sampler_2d group_norm grouped_mm gt hardsigmoid hardswish hardtanh histc hypot
+index index_add index_copy index_fill index_put index_select instance_norm interpolate isinf isnan kthvalue
+layer_norm le leaky_relu lerp linalg_vector_norm linear linspace log log10 log1p log2 log_softmax logcumsumexp
+logical_and logical_not logical_or logical_xor logsigmoid logsumexp lt masked_fill masked_scatter matmul max
+max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices maximum
+mean median meshgrid min minimum mish mm moveaxis movedim mul mv nan_to_num narrow ne neg new_empty new_full
+new_ones new_zeros nonzero_static norm one_hot ones ones_like outer pad pdist permute pixel_shuffle
+pixel_unshuffle pow prelu prod reciprocal relu relu6 remainder repeat repeat_interleave reshape reshape_as
+rms_norm roll round rsqrt rsub scalar_tensor scaled_dot_product_attention scatter scatter_add scatter_reduce
+searchsorted select select_scatter selu sigmoid sign silu sin sinh slice slice_scatter softmax softplus softsign
+sort split split_with_sizes sqrt square squeeze stack std std_mean sub sum swapaxes swapdims t take_along_dim
+tan tanh threshold tile to topk transpose tril triu trunc type_as unbind unflatten unfold unsqueeze var var_mean
+view view_as where zeros zeros_like
 """
 
 # SuperDSC format reference, sections 4.1 and 4.2; prod and the three with windows are August's

@@ -244,3 +244,14 @@ def test_norms_of_empty_rows_warn_of_nothing(op: str, shape: tuple[int, ...], at
     run = spyrec.run(spyrec.compile(graph), {"x": np.zeros(shape, F16)}, spyrec.RunOptions(check=True))
     assert run.is_ok
     assert run.outputs["y"].shape == shape
+
+
+@pytest.mark.parametrize("op", ["abs", "cosh", "isnan"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_numbers_that_signal_warn_of_nothing(op: str, dtype: str) -> None:
+    """A NaN whose first bit of the fraction is 0 raises a flag of the processor where it is converted."""
+    bits = np.array([0x7F81, 0xFF81, 0x7FC0, 0x3F80], np.uint16)
+    x = bits if dtype == "bfloat16" else (bits.astype(np.uint32) << 16).view(np.float32)
+    graph = graph_data([tensor("x", 4, dtype=dtype)], [node("y", op, "x")], ["y"])
+    run = spyrec.run(spyrec.compile(graph), {"x": x}, spyrec.RunOptions(check=True))
+    assert run.is_ok

@@ -244,9 +244,9 @@ def test_operands_are_promoted_before_anything_is_computed(dtype: Any) -> None: 
         if dtype.is_floating_point and other.is_floating_point and dtype is not other:
             continue  # refused: SPY0203
         for left, right in promoted_pairs(dtype, other):
-            # PyTorch rounds a number beside 16 bits in some operations on a CPU, and takes it in float32 in others
+            # what the device computes takes a number as it is, and rounds it once, to its own format
             is_short = dtype in (torch.float16, torch.bfloat16) and not isinstance(right, torch.Tensor)
-            for op in (*QUESTIONS, "remainder", "fmod") if is_short else PROMOTED:
+            for op in ("remainder", "fmod") if is_short else PROMOTED:
                 count += 1
                 complaint = promotion_complaint(op, left, right)
                 complaints += [] if complaint is None else [complaint]
@@ -260,9 +260,10 @@ def test_one_operand_is_promoted_too() -> None:
         ((kind, found),) = call_of(name, {"input": whole}).results(1)
         wanted = getattr(torch, name)(whole.to(torch.float32).double())
         assert kind.dtype is DType.FLOAT32
-        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-12)
+        np.testing.assert_allclose(found.astype(float), wanted.numpy(), rtol=1e-12)
     ((_, found),) = call_of("softmax", {"input": whole[:2] - 1, "dim": 0, "dtype": torch.float32}).results(1)
-    np.testing.assert_allclose(found, torch.softmax((whole[:2] - 1).float().double(), 0).numpy(), rtol=1e-12)
+    wanted = torch.softmax((whole[:2] - 1).float().double(), 0)
+    np.testing.assert_allclose(found.astype(float), wanted.numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS[1:], ids=str)

@@ -68,6 +68,7 @@ LEFT_OUT = {
     ("embedding_bag", "indices"): "the same",
     ("expand", "implicit"): "set by PyTorch itself",
     ("layer_norm", "cudnn_enable"): "which library computes",
+    **{(f"max_pool{dims}d_with_indices", "return_indices"): "they are returned" for dims in (1, 2, 3)},
     ("scatter", "value"): "a number as src",
     ("split", "split_sizes"): "a list as split_size",
     ("to", "other"): "type_as",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,21 @@ def test_what_is_not_there_is_refused_with_what_is(bundle: Path, capsys: pytest.
     assert "SPY0615" in capsys.readouterr().err
     assert main(["inspect", str(bundle), "--json", "nothing"]) == 1
     assert json.loads(capsys.readouterr().out)["ok"] is False
+
+
+def test_a_file_of_another_kind_is_refused_by_name(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file, fact in (("manifest.json", 'no SuperDSC: format "spyrec.bundle/1"'), ("bundle.mlir", "a bundle.mlir by")):
+        assert main(["inspect", str(bundle / file)]) == 1
+        assert fact in capsys.readouterr().err
+
+
+def test_a_superdsc_is_taken_from_standard_input(
+    bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (bundle / "sdsc_0.json").read_bytes()
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text)))
+    assert main(["inspect", "-"]) == 0
+    assert capsys.readouterr().out.startswith("-: a SuperDSC by itself")
 
 
 def test_loops_are_indentation_and_steps_are_told_by_their_names(

@@ -125,3 +125,26 @@ def traced(trace: Json, files: list[str]) -> list[tuple[float, float]]:
         (share,) = {event["args"]["uncertainty"] for event in own}
         found.append((sum(event["dur"] for event in own), share))
     return found
+
+
+def test_a_card_of_ones_own_has_its_times_in_the_plan_and_in_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph, card = tmp_path / "graph.json", tmp_path / "card.json"
+    graph.write_text(json.dumps(GRAPH), encoding="utf-8")
+    card.write_text(
+        '{"format": "spyrec.profile/1", "name": "card", "figures": {"memory_bytes_per_us": 87000}, '
+        '"uncertainty": {"matmul": 0.25}}',
+        encoding="utf-8",
+    )
+    chosen = ("--profile", str(card))
+    said(capsys, "compile", str(graph), "-o", str(tmp_path / "bundle"), *chosen)
+    traffic, _ = of_manifest(tmp_path / "bundle")
+    run = ("run", str(tmp_path / "bundle"), "--random", "1", "--json")
+    mine, others = (json.loads(said(capsys, *run, *more))["stats"]["total"] for more in (chosen, ()))
+    assert traffic["profile"] == "card"
+    assert mine["simulated_us"] == pytest.approx(traffic["simulated_us"], abs=1e-5)
+    assert mine["simulated_us_uncertainty"] == traffic["simulated_us_uncertainty"] == 0.25
+    assert mine["simulated_us"] > 1.2 * others["simulated_us"]
+    assert main(["run", str(tmp_path / "bundle"), "--profile", "no-card"]) == 1
+    assert "SPY0750" in capsys.readouterr().err

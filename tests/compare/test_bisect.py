@@ -98,6 +98,19 @@ def test_nothing_is_guilty_in_random_graphs_and_the_worst_error_is_near_its_boun
     assert 0.5 < worst <= 1.01
 
 
+def test_state_that_changes_places_after_a_run_is_no_guilt_of_a_copy() -> None:
+    data = graph_data(
+        [tensor("x", 64, 128), tensor("s", 64, 128)],
+        [node("n", "add", "x", "s"), node("o", "mul", "n", "x")],
+        ["o", "n"],
+        updates={"n": "s"},
+    )
+    result = spyrec.run(spyrec.compile(data), random_arrays(data), RunOptions(check=True, bisect=True))
+    assert result.bisect is not None
+    assert result.bisect.ok, result.bisect
+    assert result.is_ok
+
+
 def test_an_error_from_upstream_is_no_guilt_of_those_behind_it() -> None:
     # z is far from its reference at the graph's inputs, because y was rounded: it is right for what it read.
     nodes = [node("y", "add", "x", 1000.0), node("z", "sub", "y", 1000.0), node("w", "mul", "z", "z")]

@@ -50,6 +50,18 @@ def test_the_kind_is_decided_by_content_and_not_by_name(tmp_path: Path) -> None:
         assert (verdict.kind, verdict.is_ok) == (kind, True), verdict
 
 
+def test_files_of_a_bundle_are_checked_by_themselves(tmp_path: Path) -> None:
+    add_bundle(tmp_path).save(tmp_path / "out")
+    manifest, table = tmp_path / "out" / "manifest.json", tmp_path / "out" / "dci" / "t0.h2d.json"
+    assert [validate_path(path).kind for path in (manifest, table)] == [ContentKind.MANIFEST, ContentKind.CONVERSION]
+    assert [validate_path(path).diagnostics for path in (manifest, table)] == [(), ()]
+    said = json.loads(manifest.read_text())
+    said["plan"][0]["arguments"][1] = "t9"
+    manifest.write_text(json.dumps(said))
+    table.write_text(table.read_text().replace('"isHostToSen_"', '"isHostToSent_"'))
+    assert [codes(path) for path in (manifest, table)] == [["SPY0611"], ["SPY0316"]]
+
+
 def test_a_bundle_with_manifest_is_checked_with_its_table(tmp_path: Path) -> None:
     add_bundle(tmp_path).save(tmp_path / "out")
     assert codes(tmp_path / "out") == []
@@ -97,7 +109,7 @@ def test_the_profiles_differ_where_writer_and_public_schema_do(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("{}", "SPY0820"), ('{"format": "spyrec.bundle/1"}', "SPY0820"), ("[1]", "SPY0820"), ("{", "SPY0101"),
+    [("{}", "SPY0820"), ('{"format": "spyrec.thing/1"}', "SPY0820"), ("[1]", "SPY0820"), ("{", "SPY0101"),
      ("\x00\xff", "SPY0101"), (None, "SPY0820")],
 )  # fmt: skip
 def test_what_can_not_be_checked_has_a_verdict_too(

@@ -192,7 +192,10 @@ def test_as_a_hook(project: Path, shell: Shell) -> None:
     differs = shell(command)
     assert differs.code == 1
     assert "is sub instead of add, in 0 add" in differs.out
-    assert "spyrec compile model/graph.json --golden model/golden --update-golden" in differs.out
+    mended = "spyrec compile model/graph.json --golden model/golden --cores 16 --update-golden"
+    assert mended in differs.out
+    assert shell(mended).code == 0
+    assert shell(command).code == 0
 
 
 def test_in_a_workflow(project: Path, shell: Shell) -> None:
@@ -221,3 +224,13 @@ def test_a_refused_graph_is_told_and_the_others_are_held_all_the_same(project: P
     assert written.code == 1
     assert "SPY0101" in written.err
     assert written.out == "model/golden: written\n"
+
+
+def test_what_is_not_compared_is_named(project: Path, shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    without = shell("python -m spyrec.golden_check model/graph.json")
+    assert (without.code, without.out) == (0, "")
+    assert "model/graph.json: not compared, there is no model/golden" in without.err
+    with pytest.raises(SystemExit) as caught:
+        shell("python -m spyrec.golden_check model/graf.json")
+    assert caught.value.code == 2
+    assert "no file model/graf.json" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from spyrec.bundle.bundle import Bundle
 from tests.support.graph_files import JsonObject, graph_data, node, tensor
 
 Array = npt.NDArray[np.generic]
+Places = npt.NDArray[np.int64]
 EVERY = slice(None)
 
 
@@ -221,16 +222,17 @@ def test_slices_of_any_shape_are_numpys(data: st.DataObject) -> None:
     calls(spyrec.compile(write.graph()), write, ENGINES["checked"])
 
 
-def _added(cache: Array, at: Array, x: Array) -> None:
+def _added(cache: Array, at: Places, x: Array) -> None:
     np.add.at(cache, at[:, 0], x)
 
 
-def _set(cache: Array, at: Array, x: Array) -> None:
+def _set(cache: Array, at: Places, x: Array) -> None:
     np.put_along_axis(cache, at, x, 0)
 
 
-def _scatter_added(cache: Array, at: Array, x: Array) -> None:
-    np.add.at(cache, (at, np.arange(at.shape[1])), x)
+def _scatter_added(cache: Array, at: Places, x: Array) -> None:
+    columns = np.arange(x.shape[-1], dtype=np.int64)
+    np.add.at(cache, (at, columns), x)
 
 
 HOST_WRITES = {"index_add": _added, "scatter": _set, "scatter_add": _scatter_added}
@@ -250,15 +252,15 @@ def test_state_that_the_host_writes_is_kept(op: str, dtype: str) -> None:
     cache = random.integers(-4, 5, (8, 70)).astype(dtype)
     wanted, own = cache.copy(), cache.copy()
     options = spyrec.RunOptions(check=True)
+    sources = [random.integers(-3, 4, (2, 70)).astype(dtype) for _ in range(3)]
     with spyrec.load(bundle, options) as model, spyrec.load(bundle, options) as other:
-        for number in range(3):
-            x = random.integers(-3, 4, (2, 70)).astype(dtype)
+        for number, x in enumerate(sources):
             state = {} if number else {"cache": cache}
             result = model.run({**state, "at": index, "x": x})
             HOST_WRITES[op](wanted, at, x)
             assert result.is_ok
             np.testing.assert_array_equal(result.outputs["kept"], wanted)
             np.testing.assert_array_equal(result.outputs["y"], wanted.sum(axis=0))
-        found = other.run({"cache": cache, "at": index, "x": x})
-        HOST_WRITES[op](own, at, x)
+        found = other.run({"cache": cache, "at": index, "x": sources[0]})
+        HOST_WRITES[op](own, at, sources[0])
         np.testing.assert_array_equal(found.outputs["kept"], own)

@@ -10,7 +10,7 @@ HEAD = "id,family,op,expression,shape,cores,split,tiles,placement,layout,measure
 def row(
     op: str, shape: str, *, cores: int = 32, split: str = "", us: float = 10.0, tiles: int = 1, layout: str = ""
 ) -> str:
-    name = f"{op}-{shape}-{cores}-{split}-{tiles}"
+    name = f"{op}-{shape}-{cores}-{split}-{tiles}-{layout.replace(',', ';')}"
     return f'{name},{op},{op},x,{shape},{cores},{split},{tiles},,"{layout}",{us},in,'
 
 

@@ -15,8 +15,8 @@ BUNDLE: dict[str, Code] = {
     "SPY0602": Code(
         "file of a bundle altered",
         "The SHA-256 of a file is not the one in the manifest: it was changed, truncated or damaged after the bundle "
-        "was written. Compile again, or pass --no-verify if the change is meant.",
-        hint="compile again, or pass --no-verify if the change is meant",
+        "was written. Compile again, or run with --no-verify if the change is meant.",
+        hint="compile again, or run with --no-verify if the change is meant",
     ),
     "SPY0603": Code(
         "path leaves the bundle",
@@ -45,7 +45,7 @@ BUNDLE: dict[str, Code] = {
     ),
     "SPY0611": Code(
         "manifest contradicts itself",
-        "Two places of the manifest, or the manifest and a conversion table, disagree.",
+        "Two places of the manifest disagree, or the manifest and a conversion table, or the manifest and the graph.",
         hint="write the bundle again, or mend the manifest by hand",
     ),
     "SPY0612": Code(

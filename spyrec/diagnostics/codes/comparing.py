@@ -32,8 +32,9 @@ COMPARING: dict[str, Code] = {
     # 0820-0829 the verb check
     "SPY0820": Code(
         "kind of file not known",
-        "check takes a graph, an OpSpec file, a SuperDSC file, a bundle.mlir or a bundle.",
-        hint="name a graph, an OpSpec file, a SuperDSC, a bundle.mlir or the directory of a bundle",
+        "check takes a graph, an OpSpec file, a bundle, one file of a bundle, a launch artefact or an argument table; "
+        "inspect takes a bundle or a SuperDSC.",
+        hint="name a graph, an OpSpec file, a file of a bundle, or the directory of a bundle",
     ),
     "SPY0821": Code(
         "MLIR bindings not installed",

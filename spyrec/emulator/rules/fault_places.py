@@ -112,5 +112,7 @@ def _memory(base: int | None) -> str:
 
 
 def _coordinate(entry: TableEntry, byte: int) -> tuple[int, ...] | None:
-    """Return the device coordinate of a byte of an argument, ``None`` outside of it."""
-    return unravel(byte // (STICK_BYTES // entry.device_size[-1]), entry.device_size) if byte >= 0 else None
+    """Return the device coordinate of a byte of an argument, ``None`` outside of it and in memory without layout."""
+    if byte < 0 or not entry.device_size:
+        return None
+    return unravel(byte // (STICK_BYTES // entry.device_size[-1]), entry.device_size)

@@ -27,6 +27,7 @@ from spyrec.frontends.onnx.model import DTYPES, UNSIGNED, OnnxModel, array_of, f
 from spyrec.frontends.onnx.open_numbers import Number, OpenNumber, computed, hint_of, product, read_open_size
 from spyrec.frontends.onnx.probe import Made, Probe
 from spyrec.frontends.onnx.sequences import SEQUENCES, TensorSequence
+from spyrec.frontends.onnx.well_formed import MOST_NODES
 from spyrec.frontends.value import Value
 from spyrec.hardware.dtypes import DType
 
@@ -573,6 +574,8 @@ class OnnxLowering:
                 self._known[name] = numbers
         for node in graph.node:
             self._lower(node)
+        if self.builder.node_count > MOST_NODES:
+            raise Unsupported(f"written out, it makes the model more than {MOST_NODES} nodes")
         is_lost = any(self._is_lost(item.name) for item in graph.output)
         results = [] if is_lost else [self._result(item.name) for item in graph.output]
         _taken(self._values, own)

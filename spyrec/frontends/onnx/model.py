@@ -16,13 +16,14 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
+from spyrec.files.reading import open_regular
 from spyrec.frontends.model_import.keep_ops import kept_ops, refuse_uncalled
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
 from spyrec.frontends.model_import.names import legal_name
 from spyrec.frontends.model_import.source_graph import HostArray, SourceGraph, Weight, Weights, weight_dtype
 from spyrec.frontends.model_import.symbolic_sizes import DimChoice
 from spyrec.frontends.onnx.open_numbers import read_open_size
-from spyrec.frontends.onnx.well_formed import check_names, check_tensor, nodes_of, tensors_of
+from spyrec.frontends.onnx.well_formed import check_functions, check_names, check_tensor, nodes_of, tensors_of
 from spyrec.hardware.dtypes import DType
 from spyrec.layout.symbolic_dim import SymbolicDim
 
@@ -130,6 +131,7 @@ def load_onnx(
     for tensor in tensors_of(proto.graph):
         carrier = form_of(tensor.data_type)
         check_tensor(tensor, np.dtype(carrier).itemsize if carrier else 0, place)
+    check_functions(proto, place)
     try:
         _bind(proto, extents)
         functions = [(item.domain, item.name) for item in proto.functions if item.name not in kept]
@@ -217,11 +219,12 @@ def _load(path: Path, place: Location) -> ModelProto:
     import onnx
 
     try:
-        size_bytes = path.stat().st_size
-        if size_bytes >= _MOST_FILE_BYTES:
-            raise refuse("SPY0161", f"the file has {size_bytes} bytes, a protobuf message less than 2 GiB", place)
-        load = cast("Callable[..., ModelProto]", onnx.load_model)  # pyright: ignore[reportUnknownMemberType] -- it is untyped
-        return load(str(path), load_external_data=False)
+        with open_regular(path) as stream:
+            size_bytes = os.fstat(stream.fileno()).st_size
+            if size_bytes >= _MOST_FILE_BYTES:
+                raise refuse("SPY0161", f"the file has {size_bytes} bytes, a protobuf message less than 2 GiB", place)
+            load = cast("Callable[..., ModelProto]", onnx.load_model_from_string)
+            return load(stream.read())
     except OSError as error:
         raise refuse("SPY0160", f"the file cannot be read: {error.strerror or error}", place) from None
     except Exception as error:

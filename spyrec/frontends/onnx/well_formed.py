@@ -7,22 +7,47 @@ specification, names of a graph and its subgraphs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from spyrec.diagnostics import Location, refuse
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+    from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 _MOST_ELEMENTS = 1 << 58
 _DEEPEST = 64
 """Graphs inside of graphs."""
 
+MOST_NODES = 200_000
+"""Nodes of a model whose functions and loops are written out: a few lines can say more than any machine holds."""
+
 
 def check_names(graph: GraphProto, place: Location) -> None:
     """Check that each name of a graph, and of those inside of it, is made once, before it is read.  Errors: SPY0161."""
     _check_graph(graph, frozenset(), place, 0)
+
+
+def check_functions(proto: ModelProto, place: Location) -> None:
+    """Check that a model is no larger than can be compiled once its functions are written out.  Errors: SPY0161."""
+    functions = {(item.domain, item.name): item for item in proto.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size_of(nodes: Iterable[NodeProto], within: frozenset[tuple[str, str]]) -> int:
+        total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            if key in functions and key not in within:  # the inliner refuses circles
+                if key not in sizes and len(within) < _DEEPEST:
+                    sizes[key] = size_of(nodes_of(functions[key]), within | {key})
+                total += sizes.get(key, 0)
+            total += 1
+        if total > MOST_NODES:
+            message = f"the model has more than {MOST_NODES} nodes when its functions are written out"
+            raise refuse("SPY0161", message, place)
+        return total
+
+    size_of(nodes_of(proto.graph), frozenset())
 
 
 def check_tensor(tensor: TensorProto, item_bytes: int, place: Location) -> None:
@@ -83,8 +108,8 @@ def _check_node(node: NodeProto, place: Location) -> None:
         raise refuse("SPY0161", f'the node "{node.name[:80]}" has no type, no result, or an attribute twice', place)
 
 
-def nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yield the nodes of a graph and of those that they hold."""
+def nodes_of(graph: GraphProto | FunctionProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a graph or a function, and of the graphs that they hold."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:

@@ -21,6 +21,7 @@ import numpy as np
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import MAX_TEXT_BYTES, JsonValue, load_json
+from spyrec.files.reading import open_regular
 from spyrec.frontends.model_import.mapped_bytes import MappedBytes
 from spyrec.frontends.model_import.source_graph import HostArray, Weight, weight_dtype
 from spyrec.frontends.torch_export.inert import NotInertError, inert
@@ -160,7 +161,7 @@ def read_archive(path: Path) -> Archive:
     """
     place = Location(str(path))
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             return _read(archive, path, place)
     except (zipfile.BadZipFile, NotImplementedError, struct.error, EOFError) as error:
         raise refuse("SPY0161", f"the file is no archive of torch.export: {error}", place) from None

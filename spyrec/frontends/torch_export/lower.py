@@ -239,8 +239,12 @@ class Lowering:
                 self._compare(node, wanted, value)
         for index, (name, _) in list(enumerate(node.results))[len(results) :]:
             self.values[name] = None
-            if name in self._read:
+            if self.is_read(name):
                 self._refuse(node, f"its result {index} is none that a graph has")
+
+    def is_read(self, name: str) -> bool:
+        """Whether a result of the program is read by an operation that is needed, or is an output."""
+        return name in self._read
 
     def _compare(self, node: TracedNode, wanted: TracedTensor, value: Value) -> None:
         shape = tuple(extent if isinstance(extent, int) else None for extent in wanted.shape)

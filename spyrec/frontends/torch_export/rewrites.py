@@ -226,6 +226,17 @@ def _first_of(op: str, parameters: Sequence[str], **more: object) -> Rewrite:
     return rewrite
 
 
+def _max_pool(op: str) -> Rewrite:
+    """A pool whose second result are places, which the host finds where somebody reads them."""
+
+    def rewrite(graph: Lowering, node: TracedNode) -> Sequence[Value]:
+        has_places = len(node.results) > 1 and graph.is_read(node.results[1][0])
+        leave = [name for name in node.arguments if name not in _POOL]
+        return graph.call(f"{op}_with_indices" if has_places else op, node, leave=leave)[: 1 + has_places]
+
+    return rewrite
+
+
 def _native_group_norm(graph: Lowering, node: TracedNode) -> Sequence[Value]:
     arguments = node.arguments
     operands = [graph.operand(arguments[name]) for name in ("input", "weight", "bias")]
@@ -351,9 +362,9 @@ REWRITES: Mapping[str, Rewrite] = MappingProxyType(
         "index": _index,
         "index_put": _index_put,
         "_unsafe_index": _index,
-        "max_pool1d_with_indices": _first_of("max_pool1d", _POOL),
-        "max_pool2d_with_indices": _first_of("max_pool2d", _POOL),
-        "max_pool3d_with_indices": _first_of("max_pool3d", _POOL),
+        "max_pool1d_with_indices": _max_pool("max_pool1d"),
+        "max_pool2d_with_indices": _max_pool("max_pool2d"),
+        "max_pool3d_with_indices": _max_pool("max_pool3d"),
         "native_group_norm": _native_group_norm,
         "native_layer_norm": _first_of("layer_norm", ("input", "normalized_shape", "weight", "bias", "eps")),
         "reflection_pad1d": _pad("reflect"),

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, MutableMapping, Seque
 from typing import TYPE_CHECKING, cast
 
 from spyrec.diagnostics import ModelPlace
+from spyrec.frontends.torch_export.encoder_layer import decompositions
 from spyrec.frontends.torch_export.higher_order import without_wrong_assertions, write_out
 from spyrec.frontends.torch_export.kept import is_kept, qualified
 from spyrec.frontends.torch_export.traced import (
@@ -56,7 +57,7 @@ def decomposed(program: ExportedProgram, kept: Collection[str] = ()) -> Exported
     """Return a program without mutation, in which what the catalogue does not have is taken apart; ``kept`` is not."""
     from torch.export import default_decompositions
 
-    table = default_decompositions()
+    table = {**default_decompositions(), **decompositions()}
     for overload in list(table):
         name = qualified(str(overload))
         if name in kept or (name.startswith("aten.") and is_kept(name.removeprefix("aten."))):

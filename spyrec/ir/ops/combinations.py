@@ -16,8 +16,10 @@ from spyrec.ir.opdef import Array, Attributes, OperandSpec, OperandTypes, OpErro
 from spyrec.ir.operands import (
     alike,
     array,
+    common_dtype,
     common_float,
     floats,
+    function_dtype,
     require_alpha,
     require_factor,
     scaled,
@@ -27,6 +29,7 @@ from spyrec.ir.operands import (
 from spyrec.ir.ops.binary import NO_BOOLS, AlphaAttributes, complete_alpha
 from spyrec.ir.pointwise_definition import (
     ONE,
+    PAIR,
     PointwiseRules,
     arithmetic_result,
     broadcast_shape,
@@ -179,4 +182,26 @@ define_pointwise(
         ((i64(4),), DropoutAttributes(0.1, training=False)),
     ),
     DropoutAttributes,
+)
+
+
+def _signed_result(operands: OperandTypes, _: Attributes) -> tuple[TensorType, ...]:
+    dtype = function_dtype(TensorType((), common_dtype(operands)))
+    return (TensorType(broadcast_shape(operands), dtype),)
+
+
+def _copysign(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
+    return (np.copysign(floats(operands), floats(operands, 1)),)
+
+
+define_pointwise(
+    "copysign",
+    "the magnitude of input with the sign of other; a zero that the device made has none",
+    PAIR,
+    PointwiseRules(_signed_result, _copysign),
+    (
+        ((f16(3, 5), f16(5)), NO_ATTRIBUTES),
+        ((f32(4, 33), f32()), NO_ATTRIBUTES),
+        ((i64(3), i64(3)), NO_ATTRIBUTES),
+    ),
 )

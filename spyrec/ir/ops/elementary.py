@@ -20,6 +20,7 @@ from spyrec.ir.pointwise_definition import ONE, PointwiseRules, define_pointwise
 from spyrec.ir.samples import boolean, f16, f32, i64
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 _SAMPLES = tuple(
     ((found,), NO_ATTRIBUTES) for found in (f16(3, 5), f16(), f16(2, 1, 3, 70), f32(4, 33), i64(4), boolean(3))
@@ -41,3 +42,4 @@ _define("log1p", "log(1 + x), exact near 0", np.log1p, Roundings(3.0))
 _define("log2", "logarithm to base 2", np.log2, Roundings(2.0))
 _define("log10", "logarithm to base 10", np.log10, Roundings(2.0))
 _define("erf", "error function", _erf)
+_define("erfc", "1 - erf(x), with all its digits where erf is close to 1", _erfc)

@@ -9,7 +9,9 @@ import numpy as np
 
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import HALF_OR_SINGLE
+from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import Dims
+from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.opdef import (
     Array,
     Attributes,
@@ -68,13 +70,24 @@ class MaxPoolAttributes:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedPoolAttributes:
+    """Those of a pool of the largest; ``stride`` is ``kernel_size`` without one."""
+
+    kernel_size: Dims
+    stride: Dims | None = None
+    padding: Dims = (0,)
+    dilation: Dims = (1,)
+    ceil_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AdaptiveAttributes:
     """``output_size``: the parts of each dim; part i runs from ``floor(i n / parts)`` to ``ceil((i+1) n / parts)``."""
 
     output_size: Dims
 
 
-PoolAttributes = AvgPoolAttributes | MaxPoolAttributes
+PoolAttributes = AvgPoolAttributes | MaxPoolAttributes | PlacedPoolAttributes
 
 
 def pool_windows(dims: int, attributes: PoolAttributes) -> tuple[Sliding, ...]:
@@ -82,8 +95,8 @@ def pool_windows(dims: int, attributes: PoolAttributes) -> tuple[Sliding, ...]:
     kernel = per_dim(attributes.kernel_size, dims, "kernel_size")
     strides = per_dim(attributes.stride, dims, "stride") if attributes.stride else kernel
     paddings = per_dim(attributes.padding, dims, "padding", 0)
-    is_max = isinstance(attributes, MaxPoolAttributes)
-    dilations = per_dim(attributes.dilation, dims, "dilation") if is_max else (1,) * dims
+    is_avg = isinstance(attributes, AvgPoolAttributes)
+    dilations = (1,) * dims if is_avg else per_dim(attributes.dilation, dims, "dilation")
     for padding, extent in zip(paddings, kernel):
         if 2 * padding > extent:
             message = f"padding {padding} is more than half of a window of {extent}"
@@ -156,7 +169,7 @@ def _avg(dims: int, operands: Sequence[Array | None], attributes: AvgPoolAttribu
 
 def _infer_max(dims: int, operands: OperandTypes, attributes: MaxPoolAttributes) -> tuple[TensorType, ...]:
     if attributes.return_indices:
-        raise unsupported("return_indices", "true", "the values are the op's one result")
+        raise unsupported("return_indices", "true", f"max_pool{dims}d_with_indices has both")
     return _pooled(operands, dims, pool_windows(dims, attributes), ceil_mode=attributes.ceil_mode)
 
 
@@ -168,6 +181,31 @@ def _max(dims: int, operands: Sequence[Array | None], attributes: MaxPoolAttribu
     for at in np.ndindex(*(window.kernel for window in windows)):
         best = np.maximum(best, seen(wide, windows, counts, at))
     return (best,)
+
+
+def _infer_placed(dims: int, operands: OperandTypes, attributes: PlacedPoolAttributes) -> tuple[TensorType, ...]:
+    (result,) = _pooled(operands, dims, pool_windows(dims, attributes), ceil_mode=attributes.ceil_mode)
+    return result, TensorType(result.shape, DType.INT64)
+
+
+def _placed(dims: int, operands: Sequence[Array | None], attributes: PlacedPoolAttributes) -> tuple[Array, ...]:
+    """Return the largest of each window and where it stands, counted along the pooled dims as if they were one.
+
+    Of equals it is the first, of several NaN the last, as in PyTorch.
+    """
+    x, windows = floats(operands), pool_windows(dims, attributes)
+    counts = pool_counts(x.shape, windows, ceil_mode=attributes.ceil_mode)
+    extents = x.shape[x.ndim - dims :]
+    numbers = np.arange(math.prod(extents), dtype=np.float64).reshape(extents)
+    wide, places = padded(x, windows, counts, -np.inf), padded(numbers, windows, counts, -1.0)
+    shape = (*x.shape[:-dims], *counts)
+    best, best_places = np.full(shape, -np.inf), np.full(shape, -1.0)
+    for at in np.ndindex(*(window.kernel for window in windows)):
+        found = seen(wide, windows, counts, at)
+        there = np.broadcast_to(seen(places, windows, counts, at), shape)
+        is_taken = (there >= 0) & ((found > best) | np.isnan(found) | (best_places < 0))
+        best, best_places = np.where(is_taken, found, best), np.where(is_taken, there, best_places)
+    return best, best_places.astype(np.int64)
 
 
 def _host_when(dims: int, _: OperandTypes, attributes: PoolAttributes) -> str | None:
@@ -273,6 +311,27 @@ def _adaptive_rules(dims: int, *, is_max: bool) -> _Rules:
     )
 
 
+def _define_placed(dims: int, samples: tuple[Sample, ...]) -> None:
+    """The places are the host's: of windows the device gives the largest, and not where it stands."""
+
+    def axes(operands: OperandTypes, attributes: Attributes) -> AxisSources:
+        return _axes(dims, operands, attributes)
+
+    define_on_host(
+        f"max_pool{dims}d_with_indices",
+        f"largest of windows over {dims} dim{'s'[: dims > 1]}, and their places, counted row by row",
+        (OperandSpec("input"),),
+        HostRules(
+            rule(PlacedPoolAttributes, lambda operands, attributes: _infer_placed(dims, operands, attributes)),
+            rule(PlacedPoolAttributes, lambda operands, attributes: _placed(dims, operands, attributes)),
+            axes,
+            result_count=2,
+        ),
+        samples,
+        PlacedPoolAttributes,
+    )
+
+
 for _dims, _shape in ((1, (2, 3, 9)), (2, (2, 3, 6, 5)), (3, (2, 3, 6, 5, 4))):
     _half, _single = f16(*_shape), f32(*_shape[1:])
     _sizes = (3, 2, 2)[:_dims]
@@ -294,6 +353,13 @@ for _dims, _shape in ((1, (2, 3, 9)), (2, (2, 3, 6, 5)), (3, (2, 3, 6, 5, 4))):
         (
             ((_half,), MaxPoolAttributes(_sizes)),
             ((_single,), MaxPoolAttributes((3,), (2,), (1,), (2,), ceil_mode=True)),
+        ),
+    )
+    _define_placed(
+        _dims,
+        (
+            ((_half,), PlacedPoolAttributes(_sizes)),
+            ((_single,), PlacedPoolAttributes((3,), (2,), (1,), (2,), ceil_mode=True)),
         ),
     )
     for _name, _what, _is_max in (("avg", "means", False), ("max", "largest", True)):

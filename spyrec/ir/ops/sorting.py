@@ -19,6 +19,7 @@ from spyrec.hardware.dtypes import DType
 from spyrec.ir.host_definition import HostRules, define_on_host
 from spyrec.ir.opdef import Array, AxisSources, OperandSpec, OperandTypes, OpError, rule
 from spyrec.ir.operands import array, common_dtype, tensor
+from spyrec.ir.ops.reduction import kept_axes, kept_shape
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes, normalize_dim
 from spyrec.ir.types import TensorType
@@ -92,6 +93,65 @@ define_on_host(
         ((f16(0, 3),), TopkAttributes(2)),
     ),
     TopkAttributes,
+)
+
+# --- kthvalue ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class KthAttributes:
+    """The element that is number ``k``, from 1 on, of those along ``dim`` from the smallest on."""
+
+    k: int
+    dim: int = -1
+    keepdim: bool = False
+
+
+def _infer_kth(operands: OperandTypes, attributes: KthAttributes) -> tuple[TensorType, ...]:
+    operand = tensor(operands)
+    dim = normalize_dim(attributes.dim, operand.rank)
+    extent = operand.shape[dim] if operand.rank else 1
+    if not 1 <= attributes.k <= extent:
+        raise OpError(
+            "SPY0209", f"k {attributes.k} is not within 1 and the extent {extent} of dim {dim}", attribute="k"
+        )
+    shape = kept_shape(operand.shape, (dim,) if operand.rank else (), attributes.keepdim)
+    return TensorType(shape, operand.dtype), TensorType(shape, DType.INT64)
+
+
+def _kth(operands: Sequence[Array | None], attributes: KthAttributes) -> tuple[Array, ...]:
+    x = array(operands)
+    if x.ndim == 0:
+        return x, np.zeros((), np.int64)
+    places = np.take(_order(x, attributes.dim, descending=False), [attributes.k - 1], axis=attributes.dim)
+    found = np.take_along_axis(x, places, axis=attributes.dim), places
+    return found if attributes.keepdim else tuple(np.squeeze(item, attributes.dim) for item in found)
+
+
+def _kth_axes(operands: OperandTypes, attributes: KthAttributes) -> AxisSources:
+    rank = tensor(operands).rank
+    return kept_axes(rank, (normalize_dim(attributes.dim, rank),) if rank else (), attributes.keepdim)
+
+
+define_on_host(
+    "kthvalue",
+    "the k-th smallest element along dim, and its place; of equals the one that comes first in order",
+    _INPUT,
+    HostRules(
+        rule(KthAttributes, _infer_kth),
+        rule(KthAttributes, _kth),
+        rule(KthAttributes, _kth_axes),
+        result_count=2,
+        number_attributes=("k", "dim"),
+    ),
+    (
+        ((f16(3, 70),), KthAttributes(5)),
+        ((f32(3, 4),), KthAttributes(2, 0, keepdim=True)),
+        ((i64(3, 4),), KthAttributes(4, 1)),
+        ((f16(),), KthAttributes(1)),
+        ((f16(0, 3),), KthAttributes(2)),
+    ),
+    KthAttributes,
 )
 
 _TOP_SAMPLES = (((f16(70, 64),), TopkAttributes(5, 0)),)

@@ -17,6 +17,7 @@ from spyrec.ir.opdef import (
     OpDef,
     OperandSpec,
     OperandTypes,
+    OpError,
     OpKind,
     Reference,
     Sample,
@@ -122,4 +123,42 @@ define_on_host(
         ((f32(),), CountAttributes()),
     ),
     CountAttributes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesAttributes:
+    """``size``: how many places there are; ``fill_value`` stands where there are fewer."""
+
+    size: int
+    fill_value: int = -1
+
+
+def _infer_places(operands: OperandTypes, attributes: PlacesAttributes) -> tuple[TensorType, ...]:
+    if attributes.size < 0:
+        raise OpError("SPY0209", f"size is {attributes.size}, and no count", attribute="size")
+    return (TensorType((attributes.size, tensor(operands).rank), DType.INT64),)
+
+
+def _places(operands: Sequence[Array | None], attributes: PlacesAttributes) -> tuple[Array, ...]:
+    x = array(operands)
+    result = np.full((attributes.size, x.ndim), attributes.fill_value, np.int64)
+    if x.ndim:
+        found = np.argwhere(x != 0)[: attributes.size]
+        result[: len(found)] = found
+    return (result,)
+
+
+define_on_host(
+    "nonzero_static",
+    "where the first elements stand that are true or not zero, in order, a row of indices each",
+    (OperandSpec("input"),),
+    HostRules(rule(PlacesAttributes, _infer_places), rule(PlacesAttributes, _places)),
+    (
+        ((f16(3, 5),), PlacesAttributes(6)),
+        ((boolean(2, 3, 4),), PlacesAttributes(30, -7)),
+        ((i64(0, 3),), PlacesAttributes(2)),
+        ((f32(),), PlacesAttributes(1)),
+    ),
+    PlacesAttributes,
 )

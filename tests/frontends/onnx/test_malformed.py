@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,9 @@ small (int64[1, 4] tokens, float[1, 4, 8] x) => (float[1, 4, 8] y, int64[1, 4] t
     total = CumSum (tokens, axis)
 }
 """
+
+
+_OPSET, _OWN = onnx.helper.make_opsetid("", 22), onnx.helper.make_opsetid("d", 1)
 
 
 def _small() -> onnx.ModelProto:
@@ -175,3 +179,48 @@ def test_attributes_of_what_is_known_beforehand_are_told(node: str, attribute: d
     with pytest.raises(SpyrecError) as caught:
         spyrec.import_onnx(model)
     assert [item.code for item in caught.value.diagnostics] == ["SPY0166"]
+
+
+def test_functions_that_double_each_other_are_counted_before_they_are_written_out() -> None:
+    """Thirty functions of two lines each are half a milliard of nodes."""
+    helper = onnx.helper
+    functions = [
+        helper.make_function("d", "F0", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], [_OWN, _OPSET])
+    ]
+    for number in range(1, 30):
+        calls = [helper.make_node(f"F{number - 1}", [a], [b], domain="d") for a, b in (("a", "c"), ("c", "b"))]
+        functions.append(helper.make_function("d", f"F{number}", ["a"], ["b"], calls, [_OWN, _OPSET]))
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("F29", ["x"], ["y"], domain="d")], "doubled", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[_OWN, _OPSET], functions=functions)
+    with pytest.raises(SpyrecError, match="more than 200000 nodes when its functions are written out"):
+        spyrec.import_onnx(model)
+
+
+def test_loops_inside_of_loops_are_written_out_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spyrec.frontends.onnx.lower.MOST_NODES", 100)
+    text = """
+    <ir_version: 10, opset_import: ["" : 22]>
+    looped (float[4] x) => (float[4] y) <int64 count = {20}, bool go = {1}> {
+        y = Loop (count, go, x) <
+            body = outer (int64 i, bool more, float[4] a) => (bool on, float[4] b) {
+                on = Identity (more)
+                b = Loop (count, go, a) <
+                    body = inner (int64 j, bool again, float[4] c) => (bool still, float[4] d) {
+                        still = Identity (again)
+                        d = Sin (c)
+                    }
+                >
+            }
+        >
+    }
+    """
+    with pytest.raises(SpyrecError, match="it makes the model more than 100 nodes"):
+        spyrec.import_onnx(onnx.parser.parse_model(text))
+
+
+@pytest.mark.parametrize("load", [spyrec.import_onnx, spyrec.import_program])
+def test_a_pipe_is_not_waited_for(load: Callable[[Path], object], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model")
+    with pytest.raises(SpyrecError, match="it is no regular file"):
+        load(tmp_path / "model")

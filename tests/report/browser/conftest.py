@@ -41,11 +41,11 @@ class Pages:
     long: Path
 
 
-def spyrec(*arguments: str) -> None:
-    """Run a verb as the command line does, in this process."""
+def spyrec(*arguments: str, expects: int = 0) -> None:
+    """Run a verb as the command line does, in this process; ``expects``: its exit code."""
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()) as said:
         code = main(arguments)
-    assert code == 0, said.getvalue()
+    assert code == expects, said.getvalue()
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,14 @@
-// Colours that people with colour-blindness tell apart: the eight of Okabe and Ito for kinds, a ramp for amounts.
+// Colours that people with colour-blindness tell apart: six of Okabe and Ito for kinds, two more that stay apart from these on white and on black (a test simulates it), a ramp for amounts.
 //
 // The ramp is computed in OKLCH: its lightness rises evenly from end to end, so that it also reads without any hue.
 
-const OKABE_ITO = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7f7f7f"];
+const KIND_COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#993311", "#ddccaa"];
 
 export function kind(number) {
-  return OKABE_ITO[number % OKABE_ITO.length];
+  return KIND_COLOURS[number % KIND_COLOURS.length];
 }
 
-export const KINDS = OKABE_ITO.length;
+export const KINDS = KIND_COLOURS.length;
 
 const RAMP = Array.from({ length: 65 }, (_, step) => step / 64).map((share) =>
   oklch(0.34 + 0.56 * share, 0.1 + 0.05 * Math.sin(Math.PI * share), 285 - 190 * share),

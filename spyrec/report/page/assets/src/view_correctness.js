@@ -10,7 +10,23 @@ import { go, state } from "./state.js";
 import { Table } from "./table.js";
 import { choice, tabs } from "./tabs.js";
 
-const BEYOND = "#d55e00";
+// Errors beyond the bound: up to ten times, up to a hundred times, more; the farther, the darker.
+const BEYOND = ["#d55e00", "#963c00", "#571c00"];
+
+function beyond(value) {
+  return BEYOND[Number.isNaN(value) || value > 100 ? 2 : value > 10 ? 1 : 0];
+}
+
+const GUILT = {
+  result: "it stored something else than its inputs explain",
+  overwritten: "it changed a tensor that it has no business with",
+  rounds: "its loops do not go round as often as the graph asks",
+  "copy in": "the host's copy to the device does not hold the graph's numbers",
+  "copy out": "what the host got is not what the last operation stored",
+  given: "all operations are right for their inputs, but the value is not what was given for it",
+  altered: "all operations are right for their inputs, but the constants are not those of the bundle",
+};
+const OF_OPERATION = ["result", "overwritten", "rounds"];
 const RECORD = "spyrec run BUNDLE --check --record RUN.json";
 
 export function correctness(context) {
@@ -101,7 +117,7 @@ class Outputs {
     this.flat = [output.shape.slice(0, -1).reduce((product, extent) => product * extent, 1), output.shape.at(-1) ?? 1];
     this.rowInput.max = String(this.flat[0] - 1);
     this.columnInput.max = String(this.flat[1] - 1);
-    replace(this.legend, this.kind === "cores" ? h("span", { class: "faint", text: "each colour a core; the number stands in the tooltip" }) : [rampLegend("0", "1 × the bound"), h("span", { class: "legend-item legend" }, swatch(BEYOND), h("span", { text: "beyond" }))]);
+    replace(this.legend, this.kind === "cores" ? h("span", { class: "faint", text: "each colour a core; the number stands in the tooltip" }) : [rampLegend("0", "1 × the bound"), ["up to 10 ×", "up to 100 ×", "more"].map((text, step) => h("span", { class: "legend-item legend" }, swatch(BEYOND[step]), h("span", { text })))]);
     this.judge(output);
     this.tell(output);
   }
@@ -174,7 +190,7 @@ class Outputs {
     for (const thing of stage.things) {
       const value = grid.ratio ? Number(grid.ratio[thing.cell]) : null;
       const core = grid.cores?.[thing.cell] ?? -1;
-      context.fillStyle = value !== null ? (Number.isNaN(value) || value > 1 ? BEYOND : ramp(value)) : core < 0 ? theme.surface2 : kind(core);
+      context.fillStyle = value !== null ? (Number.isNaN(value) || value > 1 ? beyond(value) : ramp(value)) : core < 0 ? theme.surface2 : kind(core);
       if (value === null && core >= 0) context.globalAlpha = 0.35 + 0.5 * ((Math.floor(core / 8) % 4) / 3);
       const [x, y] = [stage.sx(thing.x), stage.sy(thing.y)];
       context.fillRect(x, y, stage.view.kx + 0.5, stage.view.ky + 0.5);
@@ -236,9 +252,9 @@ class Bisect {
     }
     const worst = found.worst;
     const facts = definition([
-      ["compared", `${count(found.compared)} of ${plural(found.total, "value")}`],
+      ["compared", `${count(found.compared)} of ${plural(found.total, "operation")}`],
       ["nearest to its bound", found.worst_ratio === undefined ? null : h("span", {}, `${ratio(Number(found.worst_ratio))}${found.worst_op === undefined ? "" : " at "}`, found.worst_op === undefined ? "" : opLink(report, found.worst_op))],
-      ["guilty", found.guilt],
+      ["what is wrong", found.guilt === undefined ? null : (GUILT[found.guilt] ?? found.guilt)],
       ["operation", found.op === undefined ? null : opLink(report, found.op)],
       ["value", found.tensor !== undefined ? tensorLink(report, found.tensor) : found.tensor_name],
       ["node", found.node],
@@ -248,7 +264,7 @@ class Bisect {
       ["in round", found.iteration?.length ? `[${found.iteration.join(", ")}]` : null],
       ["worst element", worst ? `[${worst.index.join(", ")}], core ${worst.core ?? "not known"}: got ${digits(Number(worst.got), 6)}, want ${digits(Number(worst.want), 6)}` : null],
     ]);
-    this.elements = [card("Bisect", "every value against float64, in the order of execution", cardBody(h("div", { class: "stack" }, pill(found.ok ? "no operation is wrong" : "an operation is wrong", found.ok ? "is-good" : "is-bad"), facts)))];
+    this.elements = [card("Bisect", "every value against float64, in the order of execution", cardBody(h("div", { class: "stack" }, h("div", {}, pill(found.ok ? "nothing is wrong" : OF_OPERATION.includes(found.guilt) ? "an operation is wrong" : "no operation is wrong, something else is", found.ok ? "is-good" : "is-bad")), facts)))];
   }
 }
 

@@ -204,7 +204,7 @@ class Timeline {
     }
     const { engines } = report.time;
     this.cores = report.bundle.cores;
-    this.row = this.cores > 16 ? 11 : 18;
+    this.row = this.cores > 16 ? 10 : 18;
     this.height = OPS_LANE + this.cores * this.row + engines.length * OPEN + 22;
     this.stage = new Stage({
       label: "timeline of cores and engines", zoom: "x", height: this.height + 36, margin: { left: 92, right: 16, top: 8, bottom: 28 },
