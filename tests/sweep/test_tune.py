@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import spyrec
 from spyrec.cli import main
+from spyrec.cli._tune_report import text_lines
 from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.front import pipeline_options, read_source
@@ -457,3 +458,14 @@ def test_what_is_not_installed_is_named(
     code, _, errors = run(capsys, str(written(tmp_path, CHAIN)))
     assert code == 1
     assert {"distributed": "SPY0840", "optuna": "SPY0846"}[missing] in errors
+
+
+# --- the page ---
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text(encoding="utf-8")
+    (shown,) = [block for block in page.split("```text\n")[1:] if block.startswith("softmax: ")]
+    data: Data = {**graph([node("y", "softmax", "x", dim=1)], (512, 1024)), "name": "softmax"}
+    found = tuned(tmp_path, data, Settings({}, kinds=(ChoiceKind.LAYOUT,), is_checked=False))
+    assert shown.split("```")[0].splitlines() == [line.rstrip() for line in text_lines(found)]
