@@ -205,7 +205,7 @@ def promoted_pairs(dtype: Any, other: Any) -> Iterator[tuple[Any, Any]]:  # noqa
     """Yield operands: tensors of both dtypes, 0-d ones of each beside the other, numbers beside the first."""
     left, right = edges(dtype), edges(other)
     yield left[:, None], right[None, :]
-    if not right.dtype.is_floating_point and not left.dtype.is_floating_point:  # see D299 of 0-d beside 16 bits
+    if not right.dtype.is_floating_point and not left.dtype.is_floating_point:  # see D290 of 0-d beside 16 bits
         yield from ((left, item) for item in right)
         yield from ((item, right) for item in left)
     if dtype is other:

@@ -6,7 +6,7 @@ import itertools
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -280,7 +280,9 @@ def test_a_tuned_graph_is_never_slower_and_takes_the_time_that_is_told(
 ) -> None:
     nodes: list[JsonValue] = []
     for number, op in enumerate(ops):
-        attrs: dict[str, JsonValue] = {"dim": 1} | ({"keepdim": True} if op == "sum" else {})
+        attrs: dict[str, JsonValue] = {"dim": 1}
+        if op == "sum":
+            attrs["keepdim"] = True
         last = f"v{number - 1}" if number else "x"
         nodes.append(node(f"v{number}", op, last, **(attrs if op in {"softmax", "sum"} else {})))
     data = graph(nodes, shape, (f"v{len(ops) - 1}",))
@@ -448,13 +450,20 @@ def test_a_tuned_graph_that_takes_another_time_is_not_written(tmp_path: Path) ->
         tuner.run(lying)
 
 
+def _without(missing: str, find: Callable[[str], object]) -> Callable[[str], object]:
+    def found(name: str) -> object:
+        return None if name == missing else find(name)
+
+    return found
+
+
 @pytest.mark.parametrize("missing", ["distributed", "optuna"])
 def test_what_is_not_installed_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     places = {"distributed": "spyrec.sweep.dask_names", "optuna": "spyrec.sweep.tuning.sampler"}
     real = import_module(places[missing]).find_spec
-    monkeypatch.setattr(f"{places[missing]}.find_spec", lambda name: None if name == missing else real(name))  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(f"{places[missing]}.find_spec", _without(missing, real))
     code, _, errors = run(capsys, str(written(tmp_path, CHAIN)))
     assert code == 1
     assert {"distributed": "SPY0840", "optuna": "SPY0846"}[missing] in errors
