@@ -302,11 +302,11 @@ def test_one_worker_and_two_find_the_same(tmp_path: Path) -> None:
     path = written(tmp_path, TURNED)
     results: list[Tuned] = []
     for workers in (1, 2):
-        tuner = Tuner(path, Settings(OPTIONS, trials=24, seed=7))
+        tuner = Tuner(path, Settings(OPTIONS, trials=16, seed=7))
         with cluster_at("local", workers) as cluster, tuner.on(cluster, lambda _: None) as evaluate:
             results.append(tuner.run(evaluate))
     assert results[0] == results[1]
-    assert results[0] == tuned(tmp_path, TURNED, Settings(OPTIONS, trials=24, seed=7)), "this process is a third one"
+    assert results[0] == tuned(tmp_path, TURNED, Settings(OPTIONS, trials=16, seed=7)), "this process is a third one"
 
 
 # --- measuring ---
