@@ -288,7 +288,7 @@ def test_a_tuned_graph_is_never_slower_and_takes_the_time_that_is_told(
 ) -> None:
     nodes: list[JsonValue] = []
     for number, op in enumerate(ops):
-        attrs: dict[str, JsonValue] = {"dim": 1} | ({"keepdim": True} if op == "sum" else {})
+        attrs: dict[str, JsonValue] = {"dim": 1, "keepdim": True} if op == "sum" else {"dim": 1}
         last = f"v{number - 1}" if number else "x"
         nodes.append(node(f"v{number}", op, last, **(attrs if op in {"softmax", "sum"} else {})))
     data = graph(nodes, shape, (f"v{len(ops) - 1}",))
@@ -461,8 +461,7 @@ def test_what_is_not_installed_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     places = {"distributed": "spyrec.sweep.dask_names", "optuna": "spyrec.sweep.tuning.sampler"}
-    real = import_module(places[missing]).find_spec
-    monkeypatch.setattr(f"{places[missing]}.find_spec", lambda name: None if name == missing else real(name))  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(f"{places[missing]}.find_spec", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
     code, _, errors = run(capsys, str(written(tmp_path, CHAIN)))
     assert code == 1
     assert {"distributed": "SPY0840", "optuna": "SPY0846"}[missing] in errors
