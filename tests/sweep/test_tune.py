@@ -247,6 +247,14 @@ def test_the_sampler_finds_what_a_planner_overlooks() -> None:
     assert list(other.scores) != list(search.scores), "another seed proposes other plans"
 
 
+def test_pins_that_save_nothing_are_dropped_one_after_the_other() -> None:
+    space = Space(tuple(choices_of(PRODUCT, CompileOptions(cores=32))))
+    search = Search(space, lambda plans: [Score(5.0 if plan[1] else 10.0) for plan in plans])
+    crowded = tuple([1] * len(space.choices))
+    search.scores.update({crowded: Score(5.0), space.planner: Score(10.0)})
+    assert search._without_idle_pins(crowded) == (0, 1, *[0] * (len(space.choices) - 2))  # pyright: ignore[reportPrivateUsage]
+
+
 def test_time_that_is_over_ends_a_search_after_the_batch() -> None:
     space = Space(tuple(choices_of(PRODUCT, CompileOptions(cores=32))))
     search = Search(space, planted(space, {}))
@@ -304,11 +312,11 @@ def test_one_worker_and_two_find_the_same(tmp_path: Path) -> None:
     path = written(tmp_path, TURNED)
     results: list[Tuned] = []
     for workers in (1, 2):
-        tuner = Tuner(path, Settings(OPTIONS, trials=24, seed=7))
+        tuner = Tuner(path, Settings(OPTIONS, trials=16, seed=7))
         with cluster_at("local", workers) as cluster, tuner.on(cluster, lambda _: None) as evaluate:
             results.append(tuner.run(evaluate))
     assert results[0] == results[1]
-    assert results[0] == tuned(tmp_path, TURNED, Settings(OPTIONS, trials=24, seed=7)), "this process is a third one"
+    assert results[0] == tuned(tmp_path, TURNED, Settings(OPTIONS, trials=16, seed=7)), "this process is a third one"
 
 
 # --- measuring ---
