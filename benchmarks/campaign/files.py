@@ -72,7 +72,7 @@ def trial(case: Case) -> Verdict:
         way = next((what for begin, what in _WAYS.items() if found.fault.startswith(begin)), CRASH)
         site = way if way in (HANG, MEMORY) else found.where
         return Verdict(FAILURE, way, site, found.fault[-1000:])
-    return Verdict(INVALID, f"exit code {found.exit_code}") if found.exit_code else Verdict(OK)
+    return Verdict(INVALID, found.refused_by or f"exit code {found.exit_code}") if found.exit_code else Verdict(OK)
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -20,6 +20,7 @@ import spyrec
 from benchmarks.campaign.verdicts import INVALID, Case, Verdict, WrongResultError, verdict_of
 from spyrec import RunOptions
 from spyrec.compare.random_roundings import relative_error, rounding_errors
+from spyrec.diagnostics import SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.evaluate import evaluate
 from spyrec.ir.graph import Graph
@@ -102,7 +103,10 @@ def _array(data: JsonValue) -> Array:
 
 def _hold(answer: Answer) -> None:
     data = cast("Mapping[str, object]", answer["graph"])
-    graph = read_graph_data(cast("JsonValue", data))
+    try:
+        graph = read_graph_data(cast("JsonValue", data))
+    except SpyrecError as error:  # what the import has written is a graph
+        raise WrongResultError("written", error.diagnostics[0].message) from None
     arrays = {name: _array(item) for name, item in cast("Mapping[str, JsonValue]", answer["inputs"]).items()}
     given = {name: _as_given(arrays[name], graph, name) for name in graph.inputs}
     wanted = [_array(item) for item in cast("list[JsonValue]", answer["outputs"])]
