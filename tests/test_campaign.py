@@ -6,6 +6,7 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import cast
 
@@ -26,6 +27,8 @@ from spyrec.diagnostics import refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.reader import read_graph_data
 from spyrec.sweep.clusters import cluster_at
+
+import_module("distributed")  # the file is not collected without it
 
 PLANTED = "tests.support.planted_bugs:run_case"
 KEPT = sorted((Path(__file__).parent / "cases" / "campaign").glob("*/case.json"))
