@@ -456,12 +456,16 @@ def test_a_tuned_graph_that_takes_another_time_is_not_written(tmp_path: Path) ->
         tuner.run(lying)
 
 
+def not_found(_: str) -> None:
+    """Find no module, as where it is not installed."""
+
+
 @pytest.mark.parametrize("missing", ["distributed", "optuna"])
 def test_what_is_not_installed_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     places = {"distributed": "spyrec.sweep.dask_names", "optuna": "spyrec.sweep.tuning.sampler"}
-    monkeypatch.setattr(f"{places[missing]}.find_spec", lambda _: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(import_module(places[missing]), "find_spec", not_found)
     code, _, errors = run(capsys, str(written(tmp_path, CHAIN)))
     assert code == 1
     assert {"distributed": "SPY0840", "optuna": "SPY0846"}[missing] in errors
