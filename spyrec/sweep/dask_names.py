@@ -87,6 +87,10 @@ class DaskWorker(Protocol):
     loop: object
     scheduler: SchedulerCalls
 
+    def log_event(self, topic: str, msg: Mapping[str, str]) -> None:
+        """Note something under a topic of the scheduler's; it is sent in order with all else, and not waited for."""
+        ...
+
 
 class Distributed(Protocol):
     """The module."""

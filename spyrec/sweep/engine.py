@@ -30,7 +30,7 @@ from spyrec.sweep.batches import MOST_TASKS, BatchSizes
 from spyrec.sweep.clusters import Cluster
 from spyrec.sweep.dask_names import Future
 from spyrec.sweep.tasks import End, Files, Limits, Outcome, Task
-from spyrec.sweep.worker import BEGUN, PROGRAM, RESULTS, Batch, begun_by, packed_as_is, run_batch
+from spyrec.sweep.worker import BEGUN, ENDED, PROGRAM, RESULTS, Batch, begun_by, has_ended, packed_as_is, run_batch
 
 DEATHS = 2
 """Workers that die with a task before it is in quarantine."""
@@ -219,7 +219,7 @@ class Engine:
             self._send_again(sent)  # the scheduler has forgotten it
             return
         try:
-            answer = self._answer(sent) if status == "finished" else {BEGUN: self._begun(sent)}
+            answer = self._answer(sent) if status == "finished" else self._given_up(sent)
         except (OSError, CancelledError):  # the connection, or what was finished, is lost
             self._send_again(sent)
             return
@@ -229,6 +229,9 @@ class Engine:
         if PROGRAM in answer:
             fact = "a worker has another spyrec than this one"
             raise refuse("SPY0842", fact, hint="install the same version on both, with the same Python")
+        if RESULTS not in answer and answer.get(ENDED):
+            self._send_again(sent)  # only its result is lost, with a worker that died after it
+            return
         if RESULTS not in answer:
             yield from self._after_death(sent, cast("Sequence[str]", answer[BEGUN]))
             return
@@ -244,9 +247,10 @@ class Engine:
         (found,) = self._client.gather([sent.future], errors="raise")
         return cast("Mapping[str, object]", orjson.loads(found))
 
-    def _begun(self, sent: _Sent) -> list[str]:
-        """Return who began a batch that Dask gave up; none where it went down with others that its worker had."""
-        return begun_by(sent.name, self._client.get_events(sent.topic))
+    def _given_up(self, sent: _Sent) -> Mapping[str, object]:
+        """Return who began a batch that Dask gave up; nobody where it went down with others that its worker had."""
+        found = self._client.get_events(sent.topic)
+        return {BEGUN: begun_by(sent.name, found), ENDED: has_ended(sent.name, found)}
 
     def _after_death(self, sent: _Sent, workers: Sequence[str]) -> Iterator[Outcome]:
         if not workers:

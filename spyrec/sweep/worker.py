@@ -1,7 +1,8 @@
 """What a Dask worker does with a batch of tasks: JSON bytes in, JSON bytes out, each task in the child process.
 
-Before it begins it asks the scheduler whether anybody has begun this batch before, and notes that it begins.  Dask
-hands what a dead worker had to the next one; here that is an answer, and the client decides what becomes of the tasks.
+Before it begins it asks the scheduler whether anybody has begun this batch before, and notes that it begins, and at the
+end that it has ended.  Dask hands what a dead worker had to the next one, results that were not fetched too; here that
+is an answer, and the client decides what becomes of the tasks.
 So a task that kills workers cannot wander through all of them, whatever the scheduler's own settings are.
 """
 
@@ -27,7 +28,7 @@ FOLDER = "spyrec-sweep"
 Events = Sequence[tuple[float, Mapping[str, str]]]
 """What is noted under a topic, each with its time."""
 
-BEGUN, RESULTS, PROGRAM = "begun", "results", "program"
+BEGUN, ENDED, RESULTS, PROGRAM = "begun", "ended", "results", "program"
 
 
 class _Held(threading.local):
@@ -76,7 +77,12 @@ class Batch:
 
 def begun_by(name: str, events: Events) -> list[str]:
     """Return the workers that have begun a batch, from what is noted under its topic."""
-    return [message["worker"] for _, message in events if message["batch"] == name]
+    return [message["worker"] for _, message in events if message["batch"] == name and "worker" in message]
+
+
+def has_ended(name: str, events: Events) -> bool:
+    """Whether a batch was run to its end: what is lost then is its result, with a worker that died later."""
+    return any(message["batch"] == name and ENDED in message for _, message in events)
 
 
 def packed_as_is(packed: bytes) -> bytes:
@@ -89,9 +95,9 @@ def run_batch(text: bytes, digests: Sequence[str], *packed: bytes) -> bytes:
     worker = distributed().get_worker()
     batch = cast("Mapping[str, object]", orjson.loads(text))
     name, topic = cast("str", batch["name"]), cast("str", batch["topic"])
-    begun = begun_by(name, cast("Events", waited_for(worker, worker.scheduler.events, topic)))
-    if begun:
-        return orjson.dumps({BEGUN: begun})
+    found = cast("Events", waited_for(worker, worker.scheduler.events, topic))
+    if begun_by(name, found):
+        return orjson.dumps({BEGUN: begun_by(name, found), ENDED: has_ended(name, found)})
     waited_for(worker, worker.scheduler.log_event, topic, msg={"batch": name, "worker": worker.address})
     differing = _other_program(cast("str", batch[PROGRAM]))
     if differing is not None:
@@ -102,7 +108,9 @@ def run_batch(text: bytes, digests: Sequence[str], *packed: bytes) -> bytes:
     seconds, memory_bytes = cast("tuple[float, int]", batch["limits"])
     process = _held.process_for(folder, Limits(seconds, memory_bytes))
     tasks = cast("Sequence[tuple[str, str, object]]", batch["tasks"])
-    return orjson.dumps({RESULTS: list(_run(process, tasks)), "worker": worker.address})
+    results = list(_run(process, tasks))
+    worker.log_event(topic, {"batch": name, ENDED: worker.address})  # it arrives before the result does
+    return orjson.dumps({RESULTS: results, "worker": worker.address})
 
 
 def _run(process: CaseProcess, tasks: Sequence[tuple[str, str, object]]) -> Iterator[object]:

@@ -86,6 +86,29 @@ def test_a_case_that_kills_every_worker_is_in_quarantine_after_two(cluster: Sche
     assert [" died with " in line for line in said] == [True, True]
 
 
+def test_a_result_that_is_lost_with_its_worker_counts_against_no_case(
+    cluster: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client is slow: when it comes for the results, whoever had them is dead, twice."""
+    answer, killed = cast("Any", Engine)._answer, list[str]()
+
+    def slow(engine: Engine, sent: Any) -> Mapping[str, object]:  # noqa: ANN401 -- a batch on its way
+        if len(killed) < 2:
+            killed.append(sent.name)
+            client = cast("Any", engine)._client
+            (worker,) = next(iter(client.who_has([sent.future]).values()))
+            os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+            while worker in client.nthreads():
+                time.sleep(0.01)
+        return answer(engine, sent)
+
+    monkeypatch.setattr(Engine, "_answer", slow)
+    outcomes, said = run(cluster, [task(0)])
+    assert ends(outcomes) == {"nothing-0": End.DONE}
+    assert len(killed) == 2
+    assert said == []
+
+
 def test_a_worker_that_dies_once_takes_no_case_with_it(cluster: Scheduler, tmp_path: Path) -> None:
     tasks = [*(task(number) for number in range(8)), task(0, "kill worker once", tmp_path / "starts")]
     outcomes, said = run(cluster, tasks)
