@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 
 import benchmarks
 from benchmarks import calibration
+from benchmarks.campaign import command as campaign
 from benchmarks.machine import machine
 from benchmarks.measure import Figures
 from benchmarks.model_ops import command as model_ops
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the named benchmarks; exit code 2 for a name that is none."""
     commands = {
         "calibration": calibration.main,
+        "campaign": campaign.main,
         "model_ops": model_ops.main,
         "models": models.main,
         "torch_ops": torch_ops.main,

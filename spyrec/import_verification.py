@@ -17,7 +17,7 @@ from spyrec.bundle.bundle import Bundle
 from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.compare.random_roundings import SAYS_NOTHING, RoundedRuns, every_value, relative_error, rounded_runs
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics import Location
+from spyrec.diagnostics import Location, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.front import compile as compile_graph
 from spyrec.frontends.model_import.imported import CastCount, narrowed
@@ -224,7 +224,7 @@ class Verification:
         if not is_bisected or all(item.ok for item in verdicts):
             return verdicts, left
         tolerance = max(item.tolerance for item in verdicts)
-        module = guilty_module(bundle, inputs) or differing_module(at_run, inputs, reference.modules, tolerance)
+        module = guilty_module(graph, bundle, inputs) or differing_module(at_run, inputs, reference.modules, tolerance)
         return [item if item.ok else replace(item, module=module) for item in verdicts], left
 
     def _left(
@@ -252,13 +252,41 @@ def _at_extents(graph: Graph, bundle: Bundle, inputs: Mapping[str, HostArray]) -
     return replace(found, constants={**found.constants, **{name: graph.constants[name] for name in stored}})
 
 
-def guilty_module(bundle: Bundle, inputs: Mapping[str, HostArray]) -> str | None:
-    """Return the path of the module whose operation a bisection of the run finds guilty, ``None`` if all are right."""
-    found = run(bundle, inputs, RunOptions(bisect=True)).bisect
+def guilty_module(graph: Graph, bundle: Bundle, inputs: Mapping[str, HostArray]) -> str | None:
+    """Return the path of the module whose operation the device computes wrongly, ``None`` if all are right.
+
+    Of a bundle that cannot be bisected, as the host computes some of it, the last results of all modules are checked.
+    """
+    try:
+        found = run(bundle, inputs, RunOptions(bisect=True)).bisect
+    except SpyrecError as error:
+        if error.diagnostics[0].code != "SPY0786":
+            raise
+        return _first_wrong_module(graph, inputs)
     if found is None or found.divergence is None:
         return None
     place = found.divergence.location.model
     return found.divergence.node if place is None else place.module
+
+
+def _first_wrong_module(graph: Graph, inputs: Mapping[str, HostArray]) -> str | None:
+    """Return the first module whose last result is not within its bound, in a graph that has them all as outputs."""
+    last = _last_results(graph)
+    shown = replace(graph, outputs=tuple(dict.fromkeys((*graph.outputs, *last.values()))))
+    found = run(compile_graph(shown), inputs, RunOptions(check=True)).check
+    assert found is not None
+    return next((module for module, name in last.items() if not found[name].ok), None)
+
+
+def _last_results(graph: Graph) -> dict[str, str]:
+    """Return what each module computes last, by its path, but for what the host computes beforehand."""
+    last: dict[str, str] = {}
+    for node in graph.nodes:
+        if isinstance(node.origin, Location) and node.origin.model is not None and not node.on_host:
+            module = node.origin.model.module
+            last.pop(module, None)  # in the order in which modules end
+            last[module] = node.outputs[0]
+    return last
 
 
 def differing_module(
@@ -268,12 +296,8 @@ def differing_module(
 
     ``modules``: these results by path.  ``None`` where none differs by more than ``tolerance``, or none is known.
     """
-    last: dict[str, str] = {}
-    for node in graph.nodes:
-        if isinstance(node.origin, Location) and node.origin.model is not None:
-            last[node.origin.model.module] = node.outputs[0]
     values = every_value(graph, inputs)
-    for module, name in last.items():
+    for module, name in _last_results(graph).items():
         want = modules.get(module)
         is_comparable = want is not None and want.shape == graph.type_of(name).shape
         dtype = graph.type_of(name).dtype

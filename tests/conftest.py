@@ -44,8 +44,10 @@ NEEDS = {
     "exec/test_c_boundary.py": ("cffi", "cabi"),
     "exec/test_c_programs.py": ("cffi", "cabi"),
     "sweep/test_faults.py": ("distributed", "sweep"),
+    "test_campaign.py": ("distributed", "sweep"),
     "sweep/test_sweep_page.py": ("distributed", "sweep"),
     "sweep/test_sweep_verb.py": ("distributed", "sweep"),
+    "sweep/test_tune.py": ("optuna", "sweep"),
     "report/browser/test_views.py": ("selenium", "browser"),
 }
 """Test file -> the package that it cannot do without, and the extra that brings it."""

@@ -64,6 +64,7 @@ SILENT = {
     "ir/declarations.py Declarations._read_type": AS_ATTRIBUTE,
     "compare/propagation.py _of_corners": "operands that are off may name nothing: their bound is infinite",
     "frontends/onnx/lower.py OnnxLowering._lower": COLLECTED,
+    "frontends/onnx/model.py _written_out": "what is not written out stays, and is told with the other problems",
     "frontends/onnx/lower.py _evaluated": "the node goes to the graph, which says what is wrong with it",
     "frontends/torch_export/float64_reader.py _samples": "examples of classes are not read: the inputs are drawn",
     "frontends/torch_export/lower.py Lowering._declare": COLLECTED,

@@ -22,5 +22,6 @@ HELP_EXAMPLES: dict[str, str] = {
     "run": "spyrec run add_mul.bundle --random 1 --check",
     "schema": "spyrec schema graph",
     "sweep": "spyrec sweep SWEEP.toml -o nightly --parquet",
+    "tune": "spyrec tune graph.json -o tuned.json --trials 50",
 }
 """Verb -> command line.  Files that it names are made by the lines of other verbs, or are a graph of one's own."""

@@ -82,9 +82,18 @@ class _Against:
     tolerance: float
 
 
+def checked_scheduler(address: str) -> str:
+    """Return where a cluster is; what is no address is a usage error."""
+    from spyrec.sweep.clusters import ADDRESS, LOCAL
+
+    if address != LOCAL and ADDRESS.fullmatch(address) is None:
+        message = f'"{address[:80]}" is neither local nor an address such as tcp://host:8786'
+        raise click.BadParameter(message, param_hint="--scheduler")
+    return address
+
+
 def _sweep(file: Path, folder: Path, where: _Where, against: _Against, *, parquet: bool) -> int:
     """Run what is left of a sweep, and say what came of all of it."""
-    from spyrec.sweep.clusters import ADDRESS, LOCAL
     from spyrec.sweep.dask_names import distributed
     from spyrec.sweep.parquet import require_arrow
     from spyrec.sweep.results import Results, read_results
@@ -92,9 +101,7 @@ def _sweep(file: Path, folder: Path, where: _Where, against: _Against, *, parque
     from spyrec.sweep.settings import read_settings
     from spyrec.sweep.summary import Summary
 
-    if where.scheduler != LOCAL and ADDRESS.fullmatch(where.scheduler) is None:
-        message = f'"{where.scheduler[:80]}" is neither local nor an address such as tcp://host:8786'
-        raise click.BadParameter(message, param_hint="--scheduler")
+    checked_scheduler(where.scheduler)
     settings = read_settings(file)
     is_parquet = parquet or settings.keep.parquet
     if is_parquet:

@@ -47,7 +47,7 @@ def graph_of_bundle(
         graph = read_graph_data(data, source)
         _refuse_other_names(graph, bundle.manifest)
         if not shapes:
-            _refuse_other_types(graph, bundle.manifest, extents)
+            _refuse_other_types(graph, bundle.manifest)
     # passes look into constants of one number for all elements: what stands in for numbers elsewhere is none of them
     held = {name: ConstantData(file=CONSTANTS_FILE, tensor=name) for name in graph.constants if name in stored}
     return replace(graph, constants={**graph.constants, **held}), frozenset(stored)
@@ -79,10 +79,15 @@ def _held(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield from step.gives.items()
 
 
-def _refuse_other_types(graph: Graph, manifest: Manifest, extents: Mapping[str, int] | None) -> None:
-    """Refuse a graph that gives what an argument holds another shape or dtype: SPY0611, at the argument."""
+def _refuse_other_types(graph: Graph, manifest: Manifest) -> None:
+    """Refuse a graph that gives what an argument holds another shape or dtype: SPY0611, at the argument.
+
+    At the graph's sizes of symbolic dims: the manifest of a run has those of the run alone, and what tells calls by
+    the graph's operations compiles it at its own.
+    """
     places = {item.name: (index, item) for index, item in enumerate(manifest.arguments)}
-    chosen = {name: dim.largest for name, dim in manifest.symbolic_dims.items()} | dict(extents or {})
+    chosen = {name: dim.largest for name, dim in manifest.symbolic_dims.items()}
+    chosen |= {name: dim if isinstance(dim, int) else dim.largest for name, dim in graph.dims.items() if name in chosen}
     for value, name in _held(manifest):
         index, argument = places[name]
         if argument.dtype is None or not has_host_form(argument):

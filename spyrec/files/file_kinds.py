@@ -99,6 +99,11 @@ def _is_record(file: IO[bytes]) -> bool:
     return _RECORD_HEAD.match(file.read(_HEAD_BYTES)) is not None
 
 
+def _is_nobodys(_: IO[bytes]) -> bool:
+    """Whether a graph file is ours: nothing in one says who wrote it."""
+    return False
+
+
 def _is_report(file: IO[bytes]) -> bool:
     head = file.read(_HEAD_BYTES)
     return any(mark in head for mark in _REPORT_MARKS)
@@ -111,4 +116,5 @@ PICTURE = FileKind("the picture", "SPY0322", _is_picture)
 RECORD = FileKind("the record", "SPY0853", _is_record)
 RESULTS = FileKind("the results", "SPY0844", _is_results)
 PARQUET = FileKind("the Parquet file", "SPY0844", _is_parquet)
+GRAPH = FileKind("the tuned graph", "SPY0848", _is_nobodys)
 REPORT = FileKind("the report", "SPY0853", _is_report)

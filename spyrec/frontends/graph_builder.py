@@ -56,6 +56,7 @@ class GraphBuilder(OpMethods):
         self._loop_function: tuple[LoopFunction, CallSite] | None = None
         self._outputs: list[str] = []
         self._updates: dict[str, str] = {}
+        self._outside_lx: dict[str, None] = {}
         self._last_numbers: dict[str, int] = {}
         self._module = ""
 
@@ -65,6 +66,7 @@ class GraphBuilder(OpMethods):
         builder = cls(graph.name)
         builder._recorder.adopt(graph)
         builder._outputs, builder._updates = list(graph.outputs), dict(graph.updates)
+        builder._outside_lx = dict.fromkeys(graph.outside_lx)
         builder._loops.adopt(graph.loops)
         return builder
 
@@ -269,6 +271,13 @@ class GraphBuilder(OpMethods):
         if output not in self._outputs:
             self._outputs.append(output)
 
+    def outside_lx(self, value: Value) -> None:
+        """Keep a value in device memory: no scratchpad holds it or what is made on the way to it.
+
+        Errors: SPY0110, SPY0143.
+        """
+        self._outside_lx[self._name_of(value, call_site())] = None
+
     # --- the graph ---
 
     def build(self) -> ir.Graph:
@@ -290,6 +299,7 @@ class GraphBuilder(OpMethods):
             outputs=tuple(self._outputs),
             loops=self._loops.closed,
             updates=dict(self._updates),
+            outside_lx=tuple(self._outside_lx),
         )
         return graph if self._loop_function is None else replace(graph, loops=self._computed_loops(graph))
 

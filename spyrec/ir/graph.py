@@ -141,8 +141,9 @@ class Graph:
 
     ``inputs`` and ``constants`` name values without a producer; ``nodes`` is in topological order; every name that a
     node or ``outputs`` uses is in ``values``.  ``dims`` maps a dim name to its extent or its symbolic bounds.
-    ``updates``: of an output that is the new content of an input, the input.  ``extent_masks``: of a symbolic dim the
-    input, made by the host, that is true within a run's extent and false behind it; parts for the device have some.
+    ``updates``: of an output that is the new content of an input, the input.  ``outside_lx``: values that lie in device
+    memory and never in the scratchpads, with all that is made on the way to them.  ``extent_masks``: of a symbolic dim
+    the input, made by the host, that is true within a run's extent and false behind it; parts for the device have some.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Graph:
     loops: tuple[LoopRequest, ...] = ()
     updates: Mapping[str, str] = field(default_factory=dict[str, str])
     extent_masks: Mapping[str, str] = field(default_factory=dict[str, str])
+    outside_lx: tuple[str, ...] = ()
 
     @property
     def extents(self) -> dict[str, int]:

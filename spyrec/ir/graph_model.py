@@ -214,6 +214,7 @@ class GraphModel(Model):
     nodes: list[NodeModel] = Field(default_factory=list[NodeModel])
     loops: list[LoopModel] = Field(default_factory=list[LoopModel])
     updates: dict[Name, Name] = Field(default_factory=dict[str, str])
+    outside_lx: list[Name] = Field(default_factory=list[str])
     outputs: Annotated[list[Name], AfterValidator(_not_empty)]
 
 

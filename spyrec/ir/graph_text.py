@@ -124,6 +124,7 @@ class GraphText:
     nodes: list[NodeText]
     loops: list[LoopText]
     updates: dict[str, str]
+    outside_lx: list[str]
     outputs: list[str]
 
 
@@ -295,7 +296,8 @@ _CONSTANT_KEYS = frozenset({"name", "shape", "dtype", "value", "data", "origin"}
 _NODE_KEYS = frozenset({"name", "op", "inputs", "attrs", "outputs", "layout", "work_division", "origin"})
 _LOOP_KEYS = frozenset({"dim", "tiles", "tile_size", "body"})
 _GRAPH_KEYS = frozenset(
-    {"$schema", "format", "name", "dims", "inputs", "constants", "prologue", "nodes", "loops", "updates", "outputs"}
+    {"$schema", "format", "name", "dims", "inputs", "constants", "prologue", "nodes"}
+    | {"loops", "updates", "outside_lx", "outputs"}
 )
 
 
@@ -314,5 +316,6 @@ def take_graph(data: object) -> GraphText:
         nodes=items(_node)(found.get("nodes", [])),
         loops=items(_loop)(found.get("loops", [])),
         updates=by_key(_name, _name)(found.get("updates", {})),
+        outside_lx=_NAMES(found.get("outside_lx", [])),
         outputs=_filled(_NAMES(found.get("outputs"))),
     )

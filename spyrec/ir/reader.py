@@ -18,7 +18,7 @@ from spyrec.ir.form import read_form
 from spyrec.ir.graph import Graph
 from spyrec.ir.near_names import did_you_mean
 from spyrec.ir.node_reader import NodeReader
-from spyrec.ir.requests import read_loops, read_updates, read_work_divisions
+from spyrec.ir.requests import read_loops, read_outside_lx, read_updates, read_work_divisions
 
 
 def read_graph(path: Path | str, base_dir: Path | None = None, *, warnings: DiagnosticSink | None = None) -> Graph:
@@ -72,6 +72,7 @@ def read_graph_data(
         outputs=outputs,
         loops=read_loops(model.loops, nodes, declarations),
         updates=read_updates(model, declarations),
+        outside_lx=read_outside_lx(model, declarations),
     )
     sink.raise_if_errors()
     if warnings is not None:

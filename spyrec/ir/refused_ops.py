@@ -16,6 +16,7 @@ _COMPLEX = "there are no complex numbers"
 _MEMORY = "it names places in memory, and a value of a graph has elements, but no strides that would place them"
 _NUMBER = "it makes a Python number of a tensor, and a graph has tensors alone"
 _MATRIX = "it is a factorization of matrices, whose steps depend on the numbers"
+_SERIES = "it is a power series of a matrix, and how many terms it takes depends on the numbers"
 _SPARSE = "tensors are dense"
 _BETWEEN = "of places between elements those of images of two dims are read alone, by grid_sampler_2d"
 _TRAINING = "it computes gradients or learns from a batch, and a graph is of inference"
@@ -32,6 +33,7 @@ _REASONS = {
     _NUMBER: "item tolist _local_scalar_dense is_nonzero allclose",
     _MATRIX: "svd qr cholesky cholesky_solve inverse det logdet slogdet linalg_svd linalg_qr linalg_eig linalg_eigh "
     "linalg_inv linalg_solve linalg_cholesky linalg_det linalg_lstsq linalg_lu lu_solve triangular_solve",
+    _SERIES: "matrix_exp linalg_matrix_exp",
     _TRAINING: "_adaptive_avg_pool2d_backward _native_batch_norm_legit avg_pool2d_backward convolution_backward "
     "embedding_dense_backward max_pool2d_with_indices_backward native_group_norm_backward native_layer_norm_backward",
     _SIZES: "sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride",

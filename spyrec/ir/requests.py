@@ -66,6 +66,17 @@ def read_updates(model: GraphText, declarations: Declarations) -> dict[str, str]
     return found
 
 
+def read_outside_lx(model: GraphText, declarations: Declarations) -> tuple[str, ...]:
+    """Return the values that never lie in the scratchpads, each once.  Errors: SPY0116 no value of the graph."""
+    for index, name in enumerate(model.outside_lx):
+        if declarations.is_dangling(name):
+            place = declarations.root.child("outside_lx", index)
+            hint = did_you_mean(name, declarations.values, declarations.sink)
+            message = f'"{name}", which is to stay outside of LX, is no value of the graph'
+            declarations.sink.error("SPY0116", message, place, hint=hint)
+    return tuple(dict.fromkeys(model.outside_lx))
+
+
 class _LoopReader:
     """Walks the tree of loops; every node may stand in it once."""
 

@@ -49,6 +49,8 @@ def graph_to_json(graph: Graph) -> dict[str, JsonValue]:
         result["loops"] = [loop_to_json(loop) for loop in graph.loops]
     if graph.updates:
         result["updates"] = dict(graph.updates)
+    if graph.outside_lx:
+        result["outside_lx"] = list(graph.outside_lx)
     result["outputs"] = list(graph.outputs)
     return result
 

@@ -18,7 +18,7 @@ from spyrec.ir.kernel import BufferRole, Kernel, KernelGraph, KernelProgram
 from spyrec.ir.likeness import Answers, program_likeness
 from spyrec.passes.base import NO_PLANNER, Lack, PipelineOptions, Refused, TileGroup
 from spyrec.passes.planning.divisions import divisors
-from spyrec.passes.planning.residency import residences
+from spyrec.passes.planning.residency import outside_lx, residences
 from spyrec.passes.planning.traffic import kernel_traffic, lower_bound_bytes
 from spyrec.passes.tile_loops.axes import Axis, grown, lanes_of, shared_axes
 
@@ -68,14 +68,15 @@ def spilled_bytes(planned: KernelGraph, options: PipelineOptions) -> dict[str, i
     usable = options.target.lx_usable_bytes
     found: dict[str, int] = {}
     known = Answers()
+    outside = outside_lx(planned)
     for program in planned.programs:
         alike = program_likeness(planned, program)
-        in_lx = tuple([name in program.lx_offsets for name in alike.buffers])
+        in_lx = tuple([name in program.lx_offsets or name in outside for name in alike.buffers])
         sizes = known.answer((alike.key, in_lx), lambda p=program, a=alike: _sizes_in_lx(planned, p, a.buffers))
         found.update({alike.buffers[place]: size_bytes for place, size_bytes in sizes})
     for name, buffer in planned.buffers.items():
         share = -(-buffer.placed.size_bytes // options.cores)
-        if buffer.role is BufferRole.INTERMEDIATE and share > usable:
+        if buffer.role is BufferRole.INTERMEDIATE and share > usable and name not in outside:
             found.setdefault(name, share)
     return found
 
@@ -123,22 +124,15 @@ class _Search:
     def run(self, spilled: Mapping[str, int]) -> Tiled:
         """Return the best plan."""
         for members in _components(self._formed.kernels, frozenset(spilled)):
-            touched = {use.buffer for kernel in members for use in kernel.uses}
-            lost = sum(spilled[name] for name in touched if name in spilled)
+            fewest = _fewest_tiles(_lost_bytes(members, spilled), self._options)
             base = self._best.groups
-            for group in islice(self._groups(members, lost), _MOST_PLANS_OF_A_GROUP):
+            for group in islice(
+                ways_to_tile(self._formed, members, fewest, self._options.cores), _MOST_PLANS_OF_A_GROUP
+            ):
                 if not self._plans_left or self._best.moved_bytes <= self._least_bytes:
                     return _noted(self._best, self._alternatives)
                 self._try((*base, group))
         return _noted(self._best, self._alternatives)
-
-    def _groups(self, members: Sequence[Kernel], lost_bytes: int) -> Iterator[TileGroup]:
-        """Yield ways to tile some of the kernels, those first that need the fewest tiles."""
-        usable = self._options.target.lx_usable_bytes
-        fewest = max(2, -(-lost_bytes // usable))
-        for core in shared_axes(self._formed, members):
-            for axis in _unique((grown(self._formed, core), core)):
-                yield from _tilings(self._formed, axis, fewest, self._options.cores)
 
     def _try(self, groups: tuple[TileGroup, ...]) -> None:
         self._plans_left -= 1
@@ -151,6 +145,37 @@ class _Search:
             self._best = tried
         else:
             self._alternatives.append(tried)
+
+
+def members_to_tile(
+    formed: KernelGraph, planned: KernelGraph, options: PipelineOptions
+) -> Iterator[tuple[Sequence[Kernel], int]]:
+    """Yield what loops may be put around, with the fewest tiles: what hangs together through tensors that do not fit.
+
+    Where all of them fit, all kernels in two tiles or more.  ``planned``: the plan of ``formed`` without loops.
+    """
+    spilled = {} if planned.loops else spilled_bytes(planned, options)
+    if not spilled:
+        yield formed.kernels, 2
+        return
+    for members in _components(formed.kernels, frozenset(spilled)):
+        yield members, _fewest_tiles(_lost_bytes(members, spilled), options)
+
+
+def _lost_bytes(members: Sequence[Kernel], spilled: Mapping[str, int]) -> int:
+    touched = {use.buffer for kernel in members for use in kernel.uses}
+    return sum(spilled[name] for name in touched if name in spilled)
+
+
+def _fewest_tiles(lost_bytes: int, options: PipelineOptions) -> int:
+    return max(2, -(-lost_bytes // options.target.lx_usable_bytes))
+
+
+def ways_to_tile(formed: KernelGraph, members: Sequence[Kernel], fewest: int, cores: int) -> Iterator[TileGroup]:
+    """Yield ways to tile some of the kernels, those first that need the fewest tiles."""
+    for core in shared_axes(formed, members):
+        for axis in _unique((grown(formed, core), core)):
+            yield from _tilings(formed, axis, fewest, cores)
 
 
 def _noted(best: _Tried, others: Sequence[_Tried]) -> Tiled:

@@ -15,7 +15,16 @@ from spyrec.ir.likeness import program_likeness
 from spyrec.passes.base import NO_PLANNER, PassContext, PipelineOptions
 from spyrec.passes.lifetimes import Lifetime, lifetimes
 from spyrec.passes.planning.record import kernel_record, simulated_us, slices_by_dim
-from spyrec.passes.planning.residency import Group, Names, Residence, Shuffles, Way, residences, with_residences
+from spyrec.passes.planning.residency import (
+    Group,
+    Names,
+    Residence,
+    Shuffles,
+    Way,
+    outside_lx,
+    residences,
+    with_residences,
+)
 from spyrec.passes.solvers.scratchpad_packing import PackingBuffer, checked_planner, plan
 
 
@@ -86,7 +95,9 @@ def _placed(graph: KernelGraph, program: KernelProgram, context: PassContext) ->
     """Return a program with its tensors in LX; programs that are alike are packed alike."""
     options = context.options
     alike = program_likeness(graph, program)
-    asked = (options.target.lx_usable_bytes, options.lx_planner, options.has_shuffles, options.profile)
+    outside = outside_lx(graph)
+    kept_out = tuple([name in outside for name in alike.buffers]) if outside else ()
+    asked = (options.target.lx_usable_bytes, options.lx_planner, options.has_shuffles, options.profile, kept_out)
     first, packing = context.known.answer(
         ("scratchpad", alike.key, asked), lambda: (alike, _best_packing(graph, program, options))
     )

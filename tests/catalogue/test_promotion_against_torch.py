@@ -8,7 +8,7 @@ graph does not is refused in the words of the page of ops.  Collected only where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -205,7 +205,7 @@ def promoted_pairs(dtype: Any, other: Any) -> Iterator[tuple[Any, Any]]:  # noqa
     """Yield operands: tensors of both dtypes, 0-d ones of each beside the other, numbers beside the first."""
     left, right = edges(dtype), edges(other)
     yield left[:, None], right[None, :]
-    if not right.dtype.is_floating_point and not left.dtype.is_floating_point:  # see D299 of 0-d beside 16 bits
+    if not right.dtype.is_floating_point and not left.dtype.is_floating_point:  # see D290 of 0-d beside 16 bits
         yield from ((left, item) for item in right)
         yield from ((item, right) for item in left)
     if dtype is other:
@@ -235,6 +235,17 @@ def promotion_complaint(op: str, left: Any, right: Any) -> str | None:  # noqa: 
     return f"{op} of {left.dtype} and {right}: {kind} {got[place]}, PyTorch {wanted.dtype} {expected[place]}"
 
 
+def _promoted_beside(dtype: Any, right: Any) -> Sequence[str]:  # noqa: ANN401 -- torch's
+    """Return the ops whose operands are promoted: of floats beside a number those that the host computes."""
+    if isinstance(right, torch.Tensor):
+        return PROMOTED
+    if dtype in (torch.float16, torch.bfloat16):
+        return ("remainder", "fmod")
+    if dtype is torch.float32 and float(np.float32(right)) != right:
+        return [op for op in PROMOTED if op not in ("add", "sub", "rsub", "mul", "div")]
+    return PROMOTED
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_operands_are_promoted_before_anything_is_computed(dtype: Any) -> None:  # noqa: ANN401 -- torch's
     """16777217 equals the float 16777216, and 300 beside int8 is 44: as in PyTorch."""
@@ -245,8 +256,7 @@ def test_operands_are_promoted_before_anything_is_computed(dtype: Any) -> None: 
             continue  # refused: SPY0203
         for left, right in promoted_pairs(dtype, other):
             # what the device computes takes a number as it is, and rounds it once, to its own format
-            is_short = dtype in (torch.float16, torch.bfloat16) and not isinstance(right, torch.Tensor)
-            for op in ("remainder", "fmod") if is_short else PROMOTED:
+            for op in _promoted_beside(dtype, right):
                 count += 1
                 complaint = promotion_complaint(op, left, right)
                 complaints += [] if complaint is None else [complaint]

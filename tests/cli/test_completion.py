@@ -223,15 +223,14 @@ def test_the_example_of_a_verb_works(verb: str, workspace: Path, capsys: pytest.
     assert arguments[0] == verb
     if "add_mul.bundle" in arguments and verb != "compile":
         assert main(shlex.split(HELP_EXAMPLES["compile"])[1:]) == 0
-    if verb == "calibrate":  # a fit wants hundreds of measurements, and a minute
+    if verb == "calibrate":
         listed(workspace, rows())
-        assert main(arguments) == 1
-        assert "SPY0789" in capsys.readouterr().err
-        return
     if verb == "sweep":
         if find_spec("distributed") is None:
             pytest.skip("Dask is not there")
         (workspace / "SWEEP.toml").write_text('format = "spyrec.sweep/1"\n[[graphs]]\nfiles = ["graph.json"]\n')
+    if verb == "tune" and not (find_spec("distributed") and find_spec("optuna")):
+        pytest.skip("the extra sweep is not there")
     if verb == "import":
         _write_model(workspace / "model.onnx")
     assert main(arguments) == 0

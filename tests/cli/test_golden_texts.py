@@ -76,6 +76,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "sweep": (
         "sweep SWEEP.toml", "sweep report results", "sweep report results --against yesterday", "sweep report A",
     ),
+    "tune": (
+        "tune graph.json -o tuned.json --trials 12 --cores 4 --workers 1 --only division --only lx",
+        "tune graph.json -o graph.json", "tune misspelt.json", "tune graph.json --trials 0",
+    ),
     "spyrec": ("--version", "--help", "nosuch", "compile --nosuch"),
 }  # fmt: skip
 """File of a transcript -> command lines; those of a verb begin with its help."""
@@ -135,6 +139,8 @@ def transcript(name: str, prepared: Path, directory: Path, capsys: pytest.Captur
     shutil.copytree(prepared, directory, dirs_exist_ok=True)
     if name == "import":
         write_model(directory / "model.onnx")
+    if name == "tune" and not (find_spec("distributed") and find_spec("optuna")):
+        pytest.skip("the extra sweep is not there")
     commands = COMMANDS[name] if name == "spyrec" else (f"{name} --help", *COMMANDS[name])
     found: list[tuple[str, str]] = []
     capsys.readouterr()

@@ -48,6 +48,11 @@ def reorders_sums(graph: KernelGraph) -> bool:
     )
 
 
+def sums_in_tiles(graph: KernelGraph) -> bool:
+    """Whether a sum is made of tiles, or its matmuls are divided among cores in another way than without loops."""
+    return any(".total" in kernel.output.buffer or kernel.op == "spyre.batchmatmul" for kernel in graph.kernels)
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A plan, and what a run of it gave."""

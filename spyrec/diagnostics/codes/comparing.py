@@ -90,6 +90,32 @@ COMPARING: dict[str, Code] = {
         "last line that was torn when the machine stopped is no damage: its case is run again.",
         hint="name the directory that sweep -o wrote",
     ),
+    "SPY0846": Code(
+        "Optuna not installed",
+        "spyrec tune tries all plans of a small graph, and of a larger one those that Optuna's sampler proposes. It "
+        "comes with the extra sweep.",
+        hint="pip install 'spyrec[sweep]'",
+    ),
+    "SPY0847": Code(
+        "no measured time",
+        "The command of tune --measure is started without a shell, with the directory of a bundle as its last "
+        "argument. It has to print the time in us on the last line of stdout, and to end with 0 within "
+        "--trial-seconds. It did not for the planner's own plan. A later plan for which it fails counts as refused.",
+        hint="try it: the command, and a bundle of spyrec compile as its last argument",
+    ),
+    "SPY0848": Code(
+        "tuned graph that cannot be written",
+        "The file of tune -o cannot be written, or the graph reads constants from files and the tuned one would lie in "
+        "another directory, where they are not.",
+        hint="name a file beside the graph",
+    ),
+    "SPY0849": Code(
+        "tuned graph that is not what was found",
+        "Before a tuned graph is written it is compiled once more, and has to take the time that the search found; it "
+        "is run and checked, unless --no-check says otherwise. One of the two failed, or no worker could try the "
+        "planner's own plan. Nothing was written.",
+        hint="report it, with the graph: spyrec compile and run --check of the planner's plan tell more",
+    ),
     # 0850-0859 reports and records
     "SPY0850": Code(
         "no record, report or sidecar",

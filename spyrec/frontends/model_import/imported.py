@@ -246,9 +246,10 @@ def with_places(graph: Graph, places: Mapping[str, ModelPlace], inputs: Sequence
 def with_program_names(graph: Graph, names: Mapping[str, str]) -> Graph:
     """Return the graph with values that nodes make under other names; one that is taken or no name stays."""
     made = {name for node in graph.nodes for name in node.outputs}
+    taken = {*graph.values, *(node.name for node in graph.nodes)}  # a node of several results has a name of its own
     wanted: dict[str, str] = {}
     for name, new in names.items():
-        if name in made and is_name(new) and new not in graph.values and new not in wanted.values():
+        if name in made and is_name(new) and new not in taken and new not in wanted.values():
             wanted[name] = new
 
     def renamed(name: str) -> str:

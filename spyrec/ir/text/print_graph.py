@@ -39,6 +39,8 @@ def graph_lines(
         yield from _loop(loop, "  ")
     for output, name in graph.updates.items():
         yield f"  update {name_text(name)} = {name_text(output)}"
+    if graph.outside_lx:
+        yield f"  outside_lx {', '.join(map(name_text, graph.outside_lx))}"
     for dim, name in graph.extent_masks.items():
         yield f"  mask {name_text(dim)} = {name_text(name)}"
     yield f"  return {', '.join(map(name_text, graph.outputs))}"

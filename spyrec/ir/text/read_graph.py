@@ -113,6 +113,7 @@ class GraphReader:
         self._values_made_of: dict[str, MadeOf] = {}
         self._loops: list[LoopRequest] = []
         self._updates: dict[str, str] = {}
+        self._outside_lx: list[str] = []
         self._masks: dict[str, str] = {}
         self.has: tuple[str, ...] = ()
         self.source: Graph | None = None
@@ -139,7 +140,7 @@ class GraphReader:
         cursor.expect("}")
         return Graph(
             name, self._dims, tuple(self._inputs), self._constants, tuple(self._nodes), self._values, tuple(outputs),
-            tuple(self._loops), self._updates, self._masks,
+            tuple(self._loops), self._updates, self._masks, tuple(dict.fromkeys(self._outside_lx)),
         )  # fmt: skip
 
     def _statement(self) -> None:
@@ -160,6 +161,8 @@ class GraphReader:
             name = self._known()
             cursor.expect("=")
             self._updates[self._known()] = name
+        elif cursor.accept("outside_lx"):
+            self._outside_lx += cursor.listed(self._known)
         elif cursor.accept("mask"):
             dim = self._known_dim()
             cursor.expect("=")

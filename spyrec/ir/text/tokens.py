@@ -32,7 +32,9 @@ _LIMIT = 1 << 63
 _MOST_DIGITS = 20
 _SHOWN = 40
 
-WORDS = frozenset({"dim", "input", "constant", "loop", "update", "mask", "return", "null", "true", "false"})
+WORDS = frozenset(
+    {"dim", "input", "constant", "loop", "update", "outside_lx", "mask", "return", "null", "true", "false"}
+)
 """Words that stand where a name may stand: a name that is one of them is written in quotes."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*", re.ASCII)

@@ -25,7 +25,7 @@ from spyrec.passes.divide_work.division_candidates import Candidate
 from spyrec.passes.planning.divisions import Division
 from spyrec.passes.planning.record import kernel_record, lx_flags, simulated_us
 from spyrec.passes.planning.regions import BufferRegion, layout_of_region, region_of, whole_region
-from spyrec.passes.planning.residency import Way, touched
+from spyrec.passes.planning.residency import Way, outside_lx, touched
 from spyrec.passes.planning.shares import Share, share_of_region, shares_of
 from spyrec.passes.solvers.elimination import INFINITE, Elimination, Table
 
@@ -237,7 +237,8 @@ class _Problem:
     def _regions(self, first: int) -> list[_Region]:
         """Return what could lie in LX; ``first``: the number of the first variable."""
         found: list[_Region] = []
-        every = self._touches()
+        outside = outside_lx(self._graph)
+        every = {place: touches for place, touches in self._touches().items() if place[0] not in outside}
         parted = {name for (name, region) in every if region != whole_region(self._graph.buffers[name])}
         for (name, region), touches in every.items():
             buffer = self._graph.buffers[name]

@@ -37,6 +37,25 @@ def name_pinned_dims(graph: Graph) -> Graph:
     return replace(graph, nodes=nodes, values=namer.values, dims=namer.dims)
 
 
+def with_named_axes(graph: Graph) -> Graph:
+    """Return the graph with a name for every axis that its nodes write or fold.
+
+    An axis that has none is called as its position, as :func:`name_pinned_dims` does it.
+    """
+    namer = _Namer(graph)
+    for node in graph.nodes:
+        for number in range(graph.values[node.outputs[0]].type.rank):
+            namer.name_result_axis(node, number)
+        for number in range(len(namer.folded_axes(node))):
+            namer.name_folded_axis(node, number)
+    return replace(graph, values=namer.values, dims=namer.dims)
+
+
+def folded_axes(graph: Graph, node: Node) -> list[int]:
+    """Return the axes of a node's first operand that no axis of its result comes from: ``reduce.0`` and so on."""
+    return _Namer(graph).folded_axes(node)
+
+
 def _by_position(node: Node) -> list[tuple[str, str, int]]:
     """Return (key, kind, number) of the pins that are positions."""
     positions = ((key, pinned_position(key)) for key in node.work_division or ())
@@ -54,13 +73,13 @@ class _Namer:
         """Return a node with its pins by name."""
         names: dict[str, str] = {}
         for key, kind, number in _by_position(node):
-            axes = self._result_axes(node, number) if kind == "out" else self._folded_axes(node, number)
-            if axes is None:
+            name = self.name_result_axis(node, number) if kind == "out" else self.name_folded_axis(node, number)
+            if name is None:
                 message = f'"{key}" of the work division pinned on "{node.name}" does not exist: {_folds(node, self)}'
                 place = location_of(node.origin).child("work_division", key)
                 sink.error("SPY0412", message, place, hint="write a dim name, or the position of another dim")
                 continue
-            names[key] = self._name(axes, f"{node.name}.{key}")
+            names[key] = name
         pins: Mapping[str, int] = node.work_division or {}
         named = {key: names.get(key, key) for key in pins}
         _refuse_repeated(node, named, sink)
@@ -80,6 +99,15 @@ class _Namer:
             tuple(sources)
             for sources in definition.axes(operand_types(definition, node.inputs, self.values), node.attributes)
         )
+
+    def name_result_axis(self, node: Node, number: int) -> str:
+        """Return the name of a result's axis, a new one where it has none."""
+        return self._name(self._result_axes(node, number), f"{node.name}.out.{number}")
+
+    def name_folded_axis(self, node: Node, number: int) -> str | None:
+        """Return the name of an axis that a node folds, a new one where it has none; ``None``: there is no axis."""
+        axes = self._folded_axes(node, number)
+        return None if axes is None else self._name(axes, f"{node.name}.reduce.{number}")
 
     def _result_axes(self, node: Node, number: int) -> list[tuple[str, int]]:
         """Return (value, axis) of a result's axis and of those that it comes from."""

@@ -21,6 +21,7 @@ from spyrec.dataclass import dataclass
 from spyrec.hardware.cost import cost_of
 from spyrec.hardware.target import TargetProfile
 from spyrec.ir.device_access import Inexpressible, cut_points
+from spyrec.ir.graph import location_of
 from spyrec.ir.kernel import BufferRole, Kernel, KernelBuffer, KernelGraph, Use
 from spyrec.ir.likeness import Answers, ProgramLikeness, likeness
 from spyrec.passes.lifetimes import start_of_loops
@@ -105,7 +106,22 @@ def residences(
     ``internal``: the buffers that no other program and no caller sees.  ``shuffles``: none are made where absent.
     ``without``: buffers that nobody asks about.
     """
-    return _Finder(graph, kernels, internal, shuffles).found(without)
+    return _Finder(graph, kernels, internal, shuffles).found(without | outside_lx(graph))
+
+
+def outside_lx(graph: KernelGraph) -> frozenset[str]:
+    """Return the buffers that the graph keeps in device memory: of the values that it names, and of the way to them.
+
+    A result's are all that its node's operations write; a view's is what it is a view of.
+    """
+    source = graph.source
+    if source is None or not source.outside_lx:
+        return frozenset()
+    named = frozenset(source.outside_lx)
+    places = {location_of(node.origin) for node in source.nodes if not named.isdisjoint(node.outputs)}
+    held = {use.buffer for name, use in graph.places.items() if name in named}
+    made = {name for name, buffer in graph.buffers.items() if location_of(buffer.origin) in places}
+    return frozenset(held | made | (named & graph.buffers.keys()))
 
 
 class _Finder:

@@ -206,3 +206,23 @@ def test_a_size_among_the_outputs_is_refused_by_its_number() -> None:
     assert [(problem.what, problem.reason) for problem in source.problems] == [
         ("s0", "output 1 is a size, s0, and outputs are tensors")
     ]
+
+
+@pytest.mark.parametrize("are_read", [True, False])
+def test_places_of_a_pool_are_found_where_they_are_read(are_read: bool) -> None:
+    x = np.asarray([[[[1, 5, 2], [7, 0, 3], [4, 6, 8]]]], np.float32)
+    arguments: dict[str, Argument] = {
+        "self": Tensor("x"), "kernel_size": (2, 2), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1),
+        "ceil_mode": False,
+    }  # fmt: skip
+    results = (("y", TracedTensor("float32", (1, 1, 2, 2))), ("places", TracedTensor("int64", (1, 1, 2, 2))))
+    node = TracedNode("y", "aten.max_pool2d_with_indices.default", arguments, results)
+    outputs = tuple(TracedOutput(Tensor(name)) for name, _ in results[: 1 + are_read])
+    inputs = (TracedInput("x", "user", TracedTensor("float32", x.shape)),)
+    source = lower(TracedProgram("graph", inputs, (node,), outputs))
+    assert source.problems == ()
+    assert source.graph is not None
+    assert [item.op for item in source.graph.nodes] == ["max_pool2d_with_indices" if are_read else "max_pool2d"]
+    values, *places = evaluate(source.graph, {"x": x}).values()
+    np.testing.assert_array_equal(values, [[[[7, 5], [7, 8]]]])
+    assert [item.tolist() for item in places] == ([[[[[3, 1], [3, 8]]]]] if are_read else [])

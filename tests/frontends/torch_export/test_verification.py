@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 import torch
 
+import spyrec
 from spyrec.cli import main
 from spyrec.frontends.model_import.imported import ImportedModel
 from spyrec.frontends.model_import.source_graph import ReferenceRun
 from spyrec.frontends.torch_export.float64 import run_in_float64
 from spyrec.frontends.torch_export.program import read_program
 from spyrec.import_verification import States, Verification
+from spyrec.ir.graph import Graph
 from spyrec.model_import import ImportDType, settled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -99,6 +101,48 @@ def test_a_wrong_import_is_found_and_its_module_named(program: Path) -> None:
     assert verdict.error > verdict.tolerance
     assert verdict.bound_ratio <= 1  # the device computes the wrong graph rightly
     assert verdict.module == "1"
+
+
+class _Embedded(torch.nn.Module):  # pyright: ignore[reportUntypedBaseClass] -- torch has no types
+    """Rows of a table, of which the host takes a part: a run of its bundle cannot be bisected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(10, 64)
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 32)])
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        value = self.table(tokens)
+        for layer in self.layers:
+            value = layer(value)
+        return value
+
+
+@pytest.mark.parametrize("is_of_device", [False, True])
+def test_the_wrong_module_of_a_model_with_tokens_is_named(
+    is_of_device: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(3)
+    path = tmp_path / "model.pt2"
+    with torch.no_grad():
+        torch.export.save(torch.export.export(_Embedded().eval(), (torch.arange(8).remainder(10)[None],)), str(path))
+    source, weights = read_program(path, {})
+    model = settled(source, weights, "float16")
+
+    def miscompiled(graph: Graph) -> spyrec.Bundle:
+        """Compile another operation than the graph, which the check reads, says."""
+        right = spyrec.compile(graph)
+        nodes = tuple(replace(node, op="relu") if node.op == "tanh" else node for node in graph.nodes)
+        return replace(spyrec.compile(replace(graph, nodes=nodes)), graph_json=right.graph_json)
+
+    if is_of_device:
+        monkeypatch.setattr("spyrec.import_verification.compile_graph", miscompiled)
+    else:
+        model = _with_relu_for_tanh(model)
+    (verdict,) = Verification(path, {}, model).verdicts(0, bisect=True)
+    assert not verdict.ok
+    assert (verdict.bound_ratio > 1) is is_of_device
+    assert verdict.module == "layers.1"
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -21,7 +21,7 @@ from spyrec.passes.pipelines import COMPILE
 from tests.support.examples import examples
 from tests.support.graphs import Arrays, JsonObject, after, graph_data, node, read, scheduled, tensor
 from tests.support.kernel_interpreter import interpret
-from tests.support.planned_runs import planned
+from tests.support.planned_runs import planned, sums_in_tiles
 from tests.support.random_loops import looped_graph
 
 _SEEDS = st.integers(0, 1 << 40)
@@ -50,11 +50,6 @@ def test_tiled_kernels_mean_what_untiled_ones_do(seed: int) -> None:
             np.testing.assert_allclose(*numbers, rtol=1e-9, atol=1e-9, err_msg=f"{output} after {name}")
 
 
-def _sums_in_tiles(graph: KernelGraph) -> bool:
-    """Whether a sum is made of tiles, or its matmuls are divided among cores in another way than without loops."""
-    return any(".total" in kernel.output.buffer or kernel.op == "spyre.batchmatmul" for kernel in graph.kernels)
-
-
 def _first_with(seed: int, *, loops: bool) -> tuple[JsonObject, Arrays]:
     """Return the first graph from a seed on of whose requested loops some are left, or none.
 
@@ -76,7 +71,7 @@ def test_a_tiled_program_equals_the_untiled_one(part: int, seed: int) -> None:
     data, arrays = _first_with(seed * 1000 + part * 100, loops=True)
     graph = planned(data)
     assert graph.loops
-    sums = _sums_in_tiles(graph)
+    sums = sums_in_tiles(graph)
     tiled = spyrec.run(emit(graph, CompileOptions()), arrays, RunOptions(check=sums))
     assert tiled.is_ok
     if not sums:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -57,13 +58,15 @@ class Case:
 class Outcome:
     """What came of a case: its exit code, and what it did that nothing may do; empty where all is well.
 
-    ``where`` tells finds apart: the innermost frames of an exception, or what was found in few words.
+    ``where`` tells finds apart: the innermost frames of an exception, or what was found in few words.  ``refused_by``:
+    the first code that was printed.
     """
 
     exit_code: int
     fault: str
     where: str
     seconds: float
+    refused_by: str = ""
 
 
 class StoppedError(BaseException):
@@ -157,7 +160,8 @@ class Laboratory:
                 if "\n" in found:
                     where = _innermost(found)
         self._clean()
-        return Outcome(code, fault, where[:300], seconds)
+        told = re.search(r"SPY\d{4}", err.getvalue())
+        return Outcome(code, fault, where[:300], seconds, "" if told is None else told[0])
 
     @contextmanager
     def _temporary_files(self) -> Generator[None]:
