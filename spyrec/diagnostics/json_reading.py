@@ -83,6 +83,23 @@ def _refuse_finding(source: SourceText, fallback: str) -> NoReturn:
     raise refuse(finding.code, finding.message, Location(source.file, finding.pointer, line, column, source))
 
 
+_TRAILING = re.compile(r",\s*([\]}])")
+
+
+def _what_is_wrong(text: str, error: json.JSONDecodeError) -> str:
+    """Return what the library says of a text, in words for who wrote it where it speaks of its own trade."""
+    if text.startswith("\ufeff"):
+        return "it begins with a byte order mark"
+    if not text.strip():
+        return "the text is empty"
+    before = len(text[: error.pos].rstrip()) - 1
+    for place in (before, error.pos):  # newer versions of the library point at the comma itself
+        comma = _TRAILING.match(text, place)
+        if comma is not None:
+            return f'a comma stands before "{comma[1]}"'
+    return f"{error.msg[:1].lower()}{error.msg[1:]}"
+
+
 def load_json(text: str | bytes, file: str | None = None) -> tuple[JsonValue, SourceText]:
     """Read a JSON text strictly; return what it holds and the text for locating diagnostics.
 
@@ -100,7 +117,7 @@ def load_json(text: str | bytes, file: str | None = None) -> tuple[JsonValue, So
     except (_SuspiciousError, RecursionError) as error:
         _refuse_finding(source, repr(error))
     except json.JSONDecodeError as error:
-        fact = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        fact = f"not JSON: {_what_is_wrong(decoded, error)}"
         raise refuse("SPY0101", fact, Location(file, None, error.lineno, error.colno, source)) from None
     if isinstance(data, dict | list) and _is_too_deep(data):
         _refuse_finding(source, "too deep for one counter only")

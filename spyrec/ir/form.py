@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.json_values import Unlike
@@ -42,7 +44,7 @@ def _require_format(data: JsonValue, root: Location) -> None:
         raise SpyrecError([Diagnostic("SPY0110", message, root)])
     if data.get("format") != FORMAT:
         found = data.get("format")
-        message = f"format is {found!r:.60}" if "format" in data else '"format" is missing'
+        message = f"format is {json.dumps(found):.60}" if "format" in data else '"format" is missing'
         place = root.child("format") if "format" in data else root
         raise SpyrecError([Diagnostic("SPY0113", f'{message}, and this reader takes "{FORMAT}"', place)])
 

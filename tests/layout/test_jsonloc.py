@@ -115,3 +115,28 @@ def test_a_number_that_overflows_is_found_beside_strings_that_look_like_one(numb
         load_json('{"a\\"": "1e999", "b": ["x\\\\", ' + number + "]}")
     (found,) = caught.value.diagnostics
     assert (found.code, found.location and found.location.pointer) == ("SPY0103", "/b/1")
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("\ufeff{}", "it begins with a byte order mark"),
+        (" \n", "the text is empty"),
+        ('{"a": [1, 2,\n ]}', 'a comma stands before "]"'),
+        ('{"a": 1,}', 'a comma stands before "}"'),
+        ('{"a": }', "expecting value"),
+    ],
+)
+def test_what_is_no_json_is_told_in_words(text: str, fact: str) -> None:
+    with pytest.raises(SpyrecError) as caught:
+        load_json(text.encode(), "a.json")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("SPY0101", f"not JSON: {fact}")
+
+
+def test_the_place_of_a_key_is_where_it_begins() -> None:
+    source = SourceText(TEXT)
+    root = Location("a.json", "", source=source)
+    places = [root.key("c"), root.child("c").key("d"), root.child("c", "d"), root.child("a/b").key("0")]
+    found = [(place.resolved().line, place.resolved().column) for place in places]
+    assert found == [(4, 3), (4, 9), (4, 14), (2, 11)]
