@@ -6,6 +6,7 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -15,18 +16,20 @@ import pytest
 
 from benchmarks.campaign import command, files, schedules, task
 from benchmarks.campaign.branches import Branches
-from benchmarks.campaign.causes import cause_of
+from benchmarks.campaign.causes import cause_of, kept_case
 from benchmarks.campaign.graph_reduction import graph_size, smaller_graphs
 from benchmarks.campaign.journal import CASES_FILE, Journal, JournalError, Row
 from benchmarks.campaign.kinds import KINDS, order_of, seed_of
 from benchmarks.campaign.reduction import Reduced, reduced
 from benchmarks.campaign.report import Growth, picture, report_of, text_lines
 from benchmarks.campaign.run import Campaign, Plan, open_journal
-from benchmarks.campaign.verdicts import FAILURE, INVALID, OK, PACKAGE, WRONG, Case, Verdict, verdict_of
+from benchmarks.campaign.verdicts import CRASH, FAILURE, INVALID, OK, PACKAGE, WRONG, Case, Verdict, verdict_of
 from spyrec.diagnostics import refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.ir.reader import read_graph_data
 from spyrec.sweep.clusters import cluster_at
+from spyrec.sweep.engine import Engine
+from tests.support.random_loops import looped_graph
 
 import_module("distributed")  # the file is not collected without it
 
@@ -76,6 +79,13 @@ def test_three_planted_bugs_are_each_found_made_small_and_told_once(
 
 def run(request: dict[str, object]) -> dict[str, JsonValue]:
     return orjson.loads(task.run_case(orjson.dumps(request), Path()))
+
+
+def test_every_seed_makes_a_graph_with_loops() -> None:
+    """Of two nodes, too, which four cuts do not fit (found by a campaign)."""
+    for seed in range(200):
+        graph, _ = looped_graph(seed, 2)
+        assert read_graph_data(cast("JsonValue", graph)).nodes
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"nnsmith", "files"}))
@@ -151,6 +161,30 @@ def test_a_failure_that_does_not_come_again_is_kept_as_it_is() -> None:
     case = KINDS["reference"].make(1)
     found = reduced(case, BAD, KINDS["reference"], lambda cases: [Verdict(OK)] * len(cases), 4)
     assert found == Reduced(case, BAD, 1, is_stable=False)
+
+
+def test_a_generator_that_breaks_is_a_cause_with_its_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four workers' cases that cannot be made are one cause, which is replayed from the seed."""
+
+    def broken(seed: int) -> Case:
+        raise ValueError("sample larger than population")
+
+    kinds = {**KINDS, "schedules": replace(KINDS["schedules"], make=broken)}
+    for module in ("task", "run"):
+        monkeypatch.setattr(f"benchmarks.campaign.{module}.KINDS", kinds)
+    plan = Plan(600, 5, ("schedules",), most_cases=4)
+    journal = open_journal(tmp_path / "campaign", plan)
+    run = Campaign(plan, journal, lambda: None)
+    verdict = Verdict(FAILURE, CRASH, "ValueError", "sample larger than population")
+    for number in range(2):
+        journal.append(Row(number, "schedules", 7 + number, verdict, 0.1, 0.1))
+    run.explain(cast("Engine", None))
+    journal.close()
+    assert len({row.cause for row in journal.rows.values()}) == len(run.causes) == 1
+    (kept,) = (tmp_path / "campaign" / "failures").iterdir()
+    assert kept_case(kept)[1] == {"unmade": 7}
+    assert task.request_of("schedules", {"unmade": 7}) == {"kind": "schedules", "seed": 7}
+    assert command.replay(kept).end == OK, "the generator is broken in this process alone"
 
 
 def test_a_schedule_is_made_small_and_stays_ordered() -> None:

@@ -85,7 +85,7 @@ def _replay_all(path: Path) -> int:
 def replay(folder: Path) -> Verdict:
     """Return what becomes of a kept failure now, in a process of its own."""
     kind, case, _ = kept_case(folder)
-    payload = orjson.dumps({"kind": kind, "case": case})
+    payload = orjson.dumps(task.request_of(kind, case))
     with tempfile.TemporaryDirectory(prefix="spyrec-campaign-") as held:
         process = CaseProcess(Path(held), LIMITS)
         try:

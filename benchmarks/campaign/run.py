@@ -88,7 +88,7 @@ class Campaign:
             while True:
                 count = len(self.journal.rows)
                 self._round(engine, min(self.plan.seconds, self.at + self.plan.round_seconds))
-                self._explain(engine)
+                self.explain(engine)
                 self.report()
                 if self.at >= self.plan.seconds or len(self.journal.rows) == count:
                     return
@@ -136,18 +136,18 @@ class Campaign:
 
     # --- failures ---
 
-    def _explain(self, engine: Engine) -> None:
+    def explain(self, engine: Engine) -> None:
         """Give each failure its cause; those that none of the known ones explains are made small."""
         for row in self.journal.unexplained():
             kind = KINDS[row.kind]
             case: Case | None = None
             if not row.parts:  # its process did not live to say of what it was made
-                case = kind.make(row.seed)
-                row = Row(row.number, row.kind, row.seed, row.verdict, row.seconds, row.at, tuple(kind.parts(case)))
+                case = task.made(kind, row.seed)
+                row = Row(row.number, row.kind, row.seed, row.verdict, row.seconds, row.at, task.parts_of(kind, case))
             cause = next((item for item in self.causes.values() if item.explains(row)), None)
             if cause is None:
-                found = self._reduced(engine, row, case or kind.make(row.seed))
-                cause = cause_of(found.verdict, [*kind.parts(found.case)])
+                found = self._reduced(engine, row, case or task.made(kind, row.seed))
+                cause = cause_of(found.verdict, [*task.parts_of(kind, found.case)])
                 if cause.name not in self.causes:
                     write_cause(self.journal.folder, cause, found, row.kind, row)
                     self.causes[cause.name] = cause
@@ -156,6 +156,8 @@ class Campaign:
 
     def _reduced(self, engine: Engine, row: Row, case: Case) -> Reduced:
         kind = KINDS[row.kind]
+        if task.is_unmade(case):
+            return Reduced(case, row.verdict, 0)
 
         def tried(cases: Sequence[Case]) -> list[Verdict]:
             return self._tried(engine, row.kind, cases)
@@ -167,7 +169,7 @@ class Campaign:
         tasks: list[Task] = []
         for case in cases:
             self._tasks += 1
-            payload = orjson.dumps({"kind": kind, "case": case})
+            payload = orjson.dumps(task.request_of(kind, case))
             tasks.append(Task(f"smaller-{self._tasks}", self.plan.function, payload))
         found = {outcome.task.key: verdict_of_outcome(outcome, kind) for outcome in engine.run(tasks)}
         return [found[item.key] for item in tasks]

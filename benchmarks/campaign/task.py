@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import orjson
 
-from benchmarks.campaign.kinds import KINDS
+from benchmarks.campaign.kinds import KINDS, Kind
 from benchmarks.campaign.verdicts import FAILURE, PACKAGE, Case, Verdict
 from spyrec.diagnostics.json_reading import JsonValue
 
@@ -24,12 +24,37 @@ FUNCTION = "benchmarks.campaign.task:run_case"
 Arcs = dict[str, list[tuple[int, int]]]
 """Branches taken by file, each from a line to a line."""
 
+_UNMADE = "unmade"
+
 _sent: dict[str, set[tuple[int, int]]] = {}
 
 
 def can_count_branches() -> bool:
     """Whether coverage.py is installed."""
     return find_spec("coverage") is not None
+
+
+def made(kind: Kind, seed: int) -> Case:
+    """Return the case of a seed; the seed alone where the generator is what breaks."""
+    try:
+        return kind.make(seed)
+    except Exception:  # noqa: BLE001 -- it is told where a worker makes the case
+        return {_UNMADE: seed}
+
+
+def is_unmade(case: Case) -> bool:
+    """Whether it is the seed of a case that could not be made: there is nothing to make small."""
+    return _UNMADE in case
+
+
+def parts_of(kind: Kind, case: Case) -> tuple[str, ...]:
+    """Return what a case is made of."""
+    return (f"generator of {kind.name}",) if is_unmade(case) else tuple(kind.parts(case))
+
+
+def request_of(kind: str, case: Case) -> Mapping[str, JsonValue]:
+    """Return what a worker takes to try a case again."""
+    return {"kind": kind, "seed": case[_UNMADE]} if is_unmade(case) else {"kind": kind, "case": case}
 
 
 def run_case(payload: bytes, held: Path) -> bytes:

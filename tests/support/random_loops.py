@@ -219,7 +219,7 @@ def _groups(names: Sequence[str], rng: random.Random) -> list[list[str]]:
     """Return disjoint runs of nodes in graph order, often all of them."""
     if rng.random() < 0.5:
         return [list(names)]
-    cuts = sorted(rng.sample(range(len(names) + 1), rng.choice((2, 2, 3, 4))))
+    cuts = sorted(rng.sample(range(len(names) + 1), min(rng.choice((2, 2, 3, 4)), len(names) + 1)))
     return [list(names[first:end]) for first, end in pairwise(cuts)]
 
 
