@@ -289,10 +289,14 @@ def _of_corners(step: Step, errors: Errors) -> Floats:
 
 
 def _moved_by(value: Array, error: Floats) -> Array:
-    """Return an operand that is off by an error: a bool is the other one, an integer another integer."""
+    """Return an operand that is off by an error: a bool is the other one, an integer another integer.
+
+    NaN that is off is an infinity: the device's 16 bits have one pattern for both.
+    """
     if value.dtype == np.bool_:
         return np.where(error != 0, np.logical_not(value), value)
     off = value.astype(np.float64) + error
+    off = np.where(np.isnan(value) & np.isinf(error), error, off) if value.dtype.kind == "f" else off
     return np.rint(off).astype(np.int64) if value.dtype.kind == "i" else off
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,18 @@ class OutputCase:
             error[~np.isfinite(want)] = np.where(agrees | np.isinf(explained), 0.0, np.inf)[~np.isfinite(want)]
             bound[~np.isfinite(want)] = explained[~np.isfinite(want)]
             return verdict_of(want, got, error, bound, FAILING_RATIO)
+
+    def beside(self, exact: Array) -> OutputCase:
+        """Return the case with other exact numbers where the run got these, rounded to the output's dtype and no more.
+
+        ``exact``: the reference of numbers that the device's format does not hold, and the host has read.
+        """
+        roundoff = _BFLOAT16_ROUNDOFF if self.dtype is DType.BFLOAT16 else 0.0
+        allowed = roundoff * np.abs(exact.astype(np.float64))
+        with np.errstate(all="ignore"):
+            is_exact = absolute_difference(exact, self.got) <= np.where(np.isfinite(allowed), allowed, 0.0)
+        bound = np.where(is_exact, 0.0, self.known.bound)
+        return replace(self, want=np.where(is_exact, exact, self.want), known=replace(self.known, bound=bound))
 
     def _bound(self, want: Floats) -> Floats:
         """Return the bound of the host value: that of the stored one and the conversion to the host dtype."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 
@@ -213,6 +214,10 @@ REFUSED: list[tuple[str, list[Array | float | None], dict[str, object], str]] = 
     ("arange", [], {"end": "inf"}, "SPY0209"),
     ("eye", [], {"n": 2**20}, "SPY0209"),
     ("linspace", [], {"start": 0, "end": 1, "steps": -1}, "SPY0209"),
+    ("linspace", [], {"start": 0, "end": "inf", "steps": 5}, "SPY0209"),
+    ("linspace", [], {"start": -1e300, "end": 1, "steps": 5}, "SPY0215"),
+    ("linspace", [], {"start": 0, "end": 1e5, "steps": 5, "dtype": "float16"}, "SPY0215"),
+    ("scalar_tensor", [], {"s": 1e300}, "SPY0215"),
     ("zeros", [], {"size": [-1]}, "SPY0208"),
     ("full_like", [np.zeros(3, np.uint8)], {"fill_value": 256}, "SPY0215"),
 ]
@@ -225,6 +230,14 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(spyrec.SpyrecError) as caught:
         run_node(op, operands, attributes)
     assert caught.value.diagnostics[0].code == code
+
+
+def test_a_range_past_its_dtype_ends_in_infinities_and_warns_of_nothing() -> None:
+    """As in PyTorch, whose linspace refuses such ends and whose arange does not (a find of 100,000 damaged files)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        (found,) = run_node("arange", [], {"start": 0, "end": 1e300, "step": 3e299})
+    assert found.tolist() == [0.0, np.inf, np.inf, np.inf]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from spyrec.compare.bounds import bound_outputs
 from spyrec.compare.check import check_outputs
 from spyrec.compare.storage import DLFLOAT16
 from spyrec.compare.verdict import CheckReport, OutputCase
+from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.constants import load_constant
 from spyrec.ir.numbers import decode, encode
@@ -340,6 +341,85 @@ def test_a_quotient_of_what_was_rounded_may_be_the_next_whole_number(op: str, at
     run = spyrec.run(spyrec.compile(graph), {"x": x, "y": y, "by": divisor}, spyrec.RunOptions(check=True))
     assert run.check is not None
     assert run.check["z"].ok
+
+
+NAN_READ_BY_THE_HOST: list[tuple[str, dict[str, JsonValue], int]] = [
+    ("argmax", {"dim": 0}, 1),
+    ("argmin", {"dim": 0}, 1),
+    ("sort", {}, 2),
+    ("argsort", {}, 1),
+    ("topk", {"k": 3}, 2),
+    ("kthvalue", {"k": 3}, 2),
+    ("cummax", {"dim": 0}, 2),
+    ("cummin", {"dim": 0}, 2),
+    ("max", {"dim": 0}, 2),
+    ("min", {"dim": 0}, 2),
+    ("isnan", {}, 1),
+    ("isinf", {}, 1),
+    ("nan_to_num", {}, 1),
+]
+
+
+@pytest.mark.parametrize(("op", "attributes", "results"), NAN_READ_BY_THE_HOST)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_nan_that_the_device_has_made_is_an_infinity_to_the_host(
+    op: str, attributes: dict[str, JsonValue], results: int, dtype: str
+) -> None:
+    """0 / 0 in 16 bits, of which the largest is asked: one pattern for both, so that no place of it is wrong.
+
+    float32 tells them apart, and is held to its answer (a find of a campaign: NNSmith's argmax of abs of a quotient).
+    """
+    outputs = [f"y{index}" for index in range(results)]
+    nodes: list[JsonValue] = [
+        {"name": "quotient", "op": "div", "inputs": ["x", "zero"]},
+        {"name": "size", "op": "abs", "inputs": ["quotient"]},
+        {"name": "y0", "op": op, "inputs": ["size"], "attrs": attributes, "outputs": [*outputs]},
+    ]
+    x = np.array([0.1875, -1.375, 0.0, 2.5, 0.0, -0.5], np.dtype(dtype))
+    kinds: list[JsonValue] = [
+        {"name": "x", "shape": [6], "dtype": dtype},
+        {"name": "zero", "shape": [], "dtype": dtype},
+    ]
+    graph: dict[str, JsonValue] = {"format": "spyrec.graph/1", "inputs": kinds, "nodes": nodes, "outputs": [*outputs]}
+    inputs = {"x": x, "zero": np.zeros_like(x[0])}
+    run = spyrec.run(spyrec.compile(graph), inputs, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert all(report.ok for report in run.check.values()), run.check
+    if op == "argmax":
+        other = check_outputs(read_graph_data(graph), inputs, {"y0": np.array(3)})["y0"]
+        assert other.ok is (dtype != "float32")
+
+
+READ_BY_THE_HOST: list[tuple[str, list[str], dict[str, object], int]] = [
+    ("sort", ["x"], {}, 2),
+    ("max", ["x"], {"dim": 0}, 2),
+    ("topk", ["x"], {"k": 2}, 2),
+    ("gather", ["x", "places"], {"dim": 0}, 1),
+    ("cumsum", ["x"], {"dim": 0}, 1),
+    ("nan_to_num", ["x"], {}, 1),
+]
+
+
+@pytest.mark.parametrize(("op", "names", "attributes", "results"), READ_BY_THE_HOST)
+def test_what_the_host_alone_reads_is_what_it_was_given(
+    op: str, names: list[str], attributes: dict[str, object], results: int
+) -> None:
+    """bfloat16 beyond the device's 16 bits: the graph's own numbers are right, and others are not."""
+    x = encode(np.array([1.0, 1e12, -np.inf if op == "nan_to_num" else -3e30, 2.0]), DType.BFLOAT16)
+    inputs = {"x": x, "places": np.array([3, 2, 1, 1])}
+    outputs = [f"y{index}" for index in range(results)]
+    node = {"name": "y0", "op": op, "inputs": names, "attrs": attributes, "outputs": outputs}
+    kinds = [{"name": "x", "shape": [4], "dtype": "bfloat16"}, {"name": "places", "shape": [4], "dtype": "int64"}]
+    kinds = [item for item in kinds if item["name"] in names]
+    graph = {"format": "spyrec.graph/1", "name": "g", "inputs": kinds, "nodes": [node], "outputs": outputs}
+    inputs = {name: inputs[name] for name in names}
+    run = spyrec.run(spyrec.compile(graph), inputs, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert all(report.ok for report in run.check.values()), run.check
+    numbers = decode(run.outputs["y0"], DType.BFLOAT16).astype(np.float64)
+    assert np.abs(numbers).max() > 9e11
+    off = encode(numbers * np.where(np.abs(numbers) > 1e10, 1.0 - 2.0**-5, 1.0), DType.BFLOAT16)
+    assert not check_outputs(read_graph_data(graph), inputs, {**run.outputs, "y0": off})["y0"].ok
 
 
 @pytest.mark.parametrize("op", NONE)

@@ -158,7 +158,11 @@ def _arange(operands: Sequence[Array | None], attributes: ArangeAttributes) -> t
     dtype, (start, step) = attributes.result_dtype, attributes.numbers
     is_whole = isinstance(start, int) and isinstance(step, int)
     numbers = start + step * np.arange(attributes.count, dtype=np.int64 if is_whole else np.float64)
-    return (numbers.astype(np.float64 if dtype.is_float else np.bool_ if dtype is DType.BOOL else np.int64),)
+    if not dtype.is_float:
+        return (numbers.astype(np.bool_ if dtype is DType.BOOL else np.int64),)
+    with np.errstate(over="ignore"):  # a range may pass the numbers of its dtype: it goes on with infinities
+        ends = numbers.astype(np.float32)
+    return (np.where(np.isinf(ends), ends, numbers.astype(np.float64)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,13 @@ def _infer_linspace(_: OperandTypes, attributes: LinspaceAttributes) -> tuple[Te
     _refuse_many(attributes.steps, "steps")
     if not _require_computable(attributes.dtype).is_float:
         raise OpError("SPY0202", f"distances are fractions, and {attributes.dtype.value} has none", attribute="dtype")
+    for name, number in (("start", attributes.start), ("end", attributes.end)):
+        if not math.isfinite(number):
+            fact = f"numbers from {attributes.start} to {attributes.end} have no distance"
+            raise OpError("SPY0209", fact, attribute=name)
+        if not fits(number, attributes.dtype):
+            message = f"{name} {number} is no {attributes.dtype.value}: {misfit(number, attributes.dtype)}"
+            raise OpError("SPY0215", message, attribute=name)
     return (TensorType((attributes.steps,), attributes.dtype),)
 
 
@@ -308,7 +319,8 @@ def as_full(name: str, operands: OperandTypes, attributes: Uniform) -> FullAttri
 
 def _uniform(name: str, summary: str, attributes: type, samples: tuple[Sample, ...]) -> None:
     def infer(operands: OperandTypes, values: Uniform) -> tuple[TensorType, ...]:
-        return (full_type(as_full(name, operands, values)),)
+        number = "s" if isinstance(values, ScalarAttributes) else "fill_value"
+        return (full_type(as_full(name, operands, values), number),)
 
     def reference(operands: Sequence[Array | None], values: Uniform) -> tuple[Array, ...]:
         kinds = {"b": DType.BOOL, "f": DType.FLOAT32}

@@ -276,15 +276,15 @@ class FullAttributes:
     dtype: DType = DType.FLOAT16
 
 
-def full_type(attributes: FullAttributes) -> TensorType:
-    """Return the type of a tensor of one number.  Errors: SPY0208 the size, SPY0215 the number."""
+def full_type(attributes: FullAttributes, number: str = "fill_value") -> TensorType:
+    """Return the type of a tensor of one number; ``number``: its attribute.  Errors: SPY0208 the size, SPY0215 it."""
     if any(extent < 0 for extent in attributes.size):
         fact = f"size {show(attributes.size)} holds an extent below 0"
         raise OpError("SPY0208", fact, hint="extents of a new tensor run from 0", attribute="size")
     dtype = attributes.dtype
     if not holds(attributes.fill_value, dtype):
-        message = f"fill_value {attributes.fill_value} is no {dtype.value}: {misfit(attributes.fill_value, dtype)}"
-        raise OpError("SPY0215", message, attribute="fill_value")
+        message = f"{number} {attributes.fill_value} is no {dtype.value}: {misfit(attributes.fill_value, dtype)}"
+        raise OpError("SPY0215", message, attribute=number)
     return TensorType(tuple(map(int, attributes.size)), dtype)
 
 

@@ -37,7 +37,9 @@ MOST_SECONDS = 5.0
 STOPPED_AFTER_SECONDS = 20.0
 """Processor time after which a case is ended: a first run compiles kernels, which is no fault of the input."""
 MOST_BYTES = 1 << 30
-"""Memory that the process may hold, all of it."""
+"""Memory that a case may hold, all of its process."""
+_FRESH_BYTES = 256 << 20
+"""Of it what a process holds before a case that has run nothing but such cases; a campaign's worker runs others."""
 
 _OUT_OF_MEMORY = "SPY0798"
 _KERNELS = "spyrec-kernels-"
@@ -127,7 +129,7 @@ class Laboratory:
         before = self._watch.tree(folder)
         out, err = StringIO(), StringIO()
         fault, code = "", -1
-        peak = _peak_bytes()
+        peak, held = _peak_bytes(), _held_bytes()
         begin = time.process_time()
         with (
             redirect_stdout(out),
@@ -152,7 +154,7 @@ class Laboratory:
             lambda: "" if self._watch.tree(folder) == before else "changes its inputs",
             self._watch.fault,
             lambda: f"takes {seconds:.1f} s" if seconds > MOST_SECONDS else "",
-            lambda: _memory_fault(peak),
+            lambda: _memory_fault(peak, held),
         ):
             found = check()
             if found and not fault:
@@ -291,9 +293,15 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
-def _memory_fault(before_bytes: int) -> str:
-    peak = _peak_bytes()
-    return f"holds {peak >> 20} MiB" if peak > max(MOST_BYTES, before_bytes) else ""
+def _held_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def _memory_fault(peak_before: int, held_before: int) -> str:
+    """Return what a case held too much; what others have left in its process is not its own."""
+    peak, left = _peak_bytes(), max(0, held_before - _FRESH_BYTES)
+    return f"holds {(peak - left) >> 20} MiB" if peak > peak_before and peak - left > MOST_BYTES else ""
 
 
 def _innermost(report: str) -> str:
