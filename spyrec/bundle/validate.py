@@ -234,9 +234,7 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
                 _check_segments(program.program.parameters, step, where, sink)
 
 
-def _check_segments(
-    parameters: Sequence[InputArgument], step: PlanStep, where: Location, sink: DiagnosticSink
-) -> None:
+def _check_segments(parameters: Sequence[InputArgument], step: PlanStep, where: Location, sink: DiagnosticSink) -> None:
     """Check that arguments with baked addresses, which no parameter binds, have a segment each; errors SPY0634."""
     bound = {int(match[1]) for item in parameters if (match := ARGUMENT_PARAMETER.fullmatch(item.name))}
     last = max(set(range(len(step.arguments))) - bound, default=-1) + (1 if step.pool_bytes else 0)

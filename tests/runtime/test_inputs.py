@@ -163,11 +163,15 @@ def damaged(data: bytes, how: str) -> bytes:
             return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
         case "empty":
             return b""
+        case "name":  # a name in UTF-8, says its flag, and it is not
+            record = data.rindex(b"PK\x01\x02")
+            named = data[record : record + 8] + b"\x00\x08" + data[record + 10 : record + 46] + b"\xec"
+            return data[:record] + named + data[record + 47 :]
         case _:
             return b"\xff" * 64
 
 
-@pytest.mark.parametrize("how", ["truncated", "altered", "empty", "garbage"])
+@pytest.mark.parametrize("how", ["truncated", "altered", "empty", "name", "garbage"])
 def test_a_damaged_npz_is_refused(tmp_path: Path, how: str) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, x=good()["x"])

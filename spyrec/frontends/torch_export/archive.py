@@ -163,7 +163,7 @@ def read_archive(path: Path) -> Archive:
     try:
         with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             return _read(archive, path, place)
-    except (zipfile.BadZipFile, NotImplementedError, struct.error, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, EOFError) as error:
         raise refuse("SPY0161", f"the file is no archive of torch.export: {error}", place) from None
     except OSError as error:
         raise refuse("SPY0160", f"the file cannot be read: {error.strerror or error}", place) from None
@@ -173,6 +173,13 @@ def _read(archive: zipfile.ZipFile, path: Path, place: Location) -> Archive:
     entries = archive.infolist()
     if len(entries) > _MOST_ENTRIES:
         raise refuse("SPY0161", f"the archive has {len(entries)} entries, the limit is {_MOST_ENTRIES}", place)
+    size_bytes = path.stat().st_size
+    for entry in entries:  # zipfile takes as much memory as an entry says that it has
+        if entry.compress_size > size_bytes or (
+            entry.compress_type == zipfile.ZIP_STORED and entry.compress_size != entry.file_size
+        ):
+            fact = f'"{entry.filename[:80]}" has {entry.file_size} bytes in {entry.compress_size}'
+            raise refuse("SPY0161", f"{fact} of a file of {size_bytes}", place)
     programs = [entry.filename for entry in entries if entry.filename.endswith(f"/{_PROGRAM}")]
     if len(programs) != 1:
         names = ", ".join(entry.filename for entry in entries[:4])

@@ -95,7 +95,9 @@ def _read_npz(path: Path, wanted: Sequence[WantedTensor], refuse_names: RefuseNa
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return _read_members(archive, path, wanted, refuse_names)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, UnicodeDecodeError
+    ) as error:  # fmt: skip
         raise refuse(
             "SPY0764",
             f"the file is not a readable .npz archive: {error}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,6 +70,32 @@ def test_tensors_are_read_where_they_lie(tmp_path: Path) -> None:
     assert np.array_equal(weights["part"].read(), table[1:3, 1:4])
     assert weights["none"].read().shape == (0, 3)
     assert not weights["whole"].read().flags.writeable
+
+
+def _with_directory(path: Path, first: int, content: bytes) -> Path:
+    """Write into the archive's last record, ``first`` bytes behind its begin."""
+    whole = bytearray(path.read_bytes())
+    begin = whole.rindex(b"PK\x01\x02") + first
+    whole[begin : begin + len(content)] = content
+    path.write_bytes(whole)
+    return path
+
+
+def test_an_entry_takes_no_memory_that_the_file_does_not_have(tmp_path: Path) -> None:
+    """zipfile takes the stored size of an entry at once: a gibibyte for a file of 1,554 bytes (a find of fuzzing)."""
+    rows = {"whole": _row("weight_0", [2, 3], [3, 1])}
+    for stored in (struct.pack("<I", 1 << 30), struct.pack("<I", 23)):
+        path = _write(tmp_path / "a.pt2", rows, {"data/weights/weight_0": bytes(24)})
+        code, message = _refused(_with_directory(path, 20, stored))
+        assert code == "SPY0161"
+        assert f"24 bytes in {struct.unpack('<I', stored)[0]} of a file of" in message
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.pt2", {}, {"data/weights/weight_0": b""})
+    _with_directory(path, 8, struct.pack("<H", 0x800))
+    code, message = _refused(_with_directory(path, 46, b"\xec"))
+    assert (code, "utf-8" in message) == ("SPY0161", True)
 
 
 def test_the_copy_for_torch_holds_no_numbers(tmp_path: Path) -> None:
