@@ -97,7 +97,7 @@ def trial(case: Case) -> Verdict:
 
 def _array(data: JsonValue) -> Array:
     item = cast("Mapping[str, JsonValue]", data)
-    numbers = cast("list[float]", item["data"])
+    numbers = cast("list[float | str]", item["data"])
     return np.asarray(numbers, str(item["dtype"])).reshape(cast("list[int]", item["shape"]))
 
 

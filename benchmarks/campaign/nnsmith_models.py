@@ -17,6 +17,7 @@ import contextlib
 import io
 import json
 import logging
+import math
 import random
 import sys
 import tempfile
@@ -101,10 +102,13 @@ def rounded(module: Any) -> Any:  # noqa: ANN401 -- as above
 
 
 def exported(module: Any, arguments: list[Any]) -> Any:  # noqa: ANN401 -- as above
-    """Return a module as a program of torch.export."""
+    """Return a module as a program of torch.export, without the places of this file: all nodes have the same."""
     import torch
 
-    return torch.export.export(module, tuple(arguments), strict=False)
+    program = torch.export.export(module, tuple(arguments), strict=False)
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    return program
 
 
 def widened(value: Any) -> Any:  # noqa: ANN401 -- as above
@@ -210,9 +214,10 @@ def _made(seed: int, window: list[int] | None, path: Path) -> dict[str, Any]:
 
 
 def as_json(tensor: Any) -> dict[str, Any]:  # noqa: ANN401 -- as above
-    """Return shape, dtype and numbers of a tensor."""
+    """Return shape, dtype and numbers of a tensor; NaN and the infinities, which JSON does not have, are words."""
     dtype = str(tensor.dtype).removeprefix("torch.")
-    return {"shape": list(tensor.shape), "dtype": dtype, "data": tensor.detach().reshape(-1).tolist()}
+    numbers = [item if math.isfinite(item) else str(item) for item in tensor.detach().reshape(-1).tolist()]
+    return {"shape": list(tensor.shape), "dtype": dtype, "data": numbers}
 
 
 def main() -> int:
