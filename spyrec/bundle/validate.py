@@ -81,6 +81,22 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
         _check_directory(step, _TILE_DIRECTORY, place, sink)
 
 
+def check_indices(manifest: Manifest, where: Location, sink: DiagnosticSink) -> None:
+    """Check that arguments have the numbers that the first program binds them to which uses them; errors SPY0611.
+
+    A run goes by the plan alone.
+    """
+    first: dict[str, int] = {}
+    for step in manifest.steps:
+        for number, name in enumerate(step.arguments):
+            first.setdefault(name, number)
+    for index, item in enumerate(manifest.arguments):
+        number = first.get(item.name)
+        if item.arg_index is not None and number is not None and item.arg_index != number:
+            fact = f'"{item.name}" has arg_index {item.arg_index}, the plan binds it to argument {number}'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, where.child("arguments", index, "arg_index"))
+
+
 def _check_updates(manifest: Manifest, place: Location, sink: DiagnosticSink) -> None:
     """Check that updates name results and inputs."""
     results = {name for name, _ in manifest.outputs}
