@@ -86,10 +86,14 @@ def shown(value: object) -> str:
         return value.name
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    items = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
+    items = _items(value)
     if any(isinstance(item, str | tuple) for item in items):
         return _cut(", ".join(map(_of_pair, items)))
     return _cut(str(value))
+
+
+def _items(value: object) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
 
 
 def _cut(text: str) -> str:

@@ -382,7 +382,8 @@ def _constants(left: _Side, right: _Side, manifests: Sequence[Manifest | None]) 
         if one.shape != other.shape or one.dtype != other.dtype:
             continue  # told of the argument
         if one.tobytes() != other.tobytes():
-            count = int((one != other).sum())
+            rows = [np.frombuffer(array.tobytes(), np.uint8).reshape(one.size, -1) for array in (one, other)]
+            count = int((rows[0] != rows[1]).any(axis=1).sum())  # of bytes: NaN is itself, and -0.0 is not 0.0
             yield Fact(Topic.CONSTANTS, name, f"holds other numbers, {count:,} of {one.size:,} elements")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
 
 import spyrec
 from spyrec.bundle.mlir_parser import parse_program
@@ -317,6 +319,16 @@ def test_a_change_is_found_among_other_names(
         return  # what stands in the bundle fits no program any more
     assert changes_of(bundles / item.bundle, folder / "other")
     shutil.rmtree(folder)
+
+
+def test_constants_are_compared_by_their_bytes(bundles: Path, tmp_path: Path) -> None:
+    for side, numbers in (("left", [0.0, math.nan]), ("right", [-0.0, math.nan])):
+        shutil.copytree(bundles / "baked", tmp_path / side)
+        constants = load_file(tmp_path / side / "constants.safetensors")
+        constants["w"][:2] = numbers
+        save_file(constants, tmp_path / side / "constants.safetensors")
+    found = changes_of(tmp_path / "left", tmp_path / "right")
+    assert [str(item) for item in found] == ["w holds other numbers, 1 of 200 elements"]
 
 
 def test_one_cause_in_many_places_is_one_line_with_a_count(bundles: Path, tmp_path: Path) -> None:
