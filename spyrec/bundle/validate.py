@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import PurePosixPath
 
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.dynamic_sizes import refuse_shared
@@ -238,7 +239,8 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
     for call in executes(program.program.body):
         if call.sdsc_filename in program.superdscs:
             _check_symbols(call, program.superdscs[call.sdsc_filename], where, sink)
-            attempt(sink, partial(refuse_shared, program.superdscs[call.sdsc_filename], call.sdsc_filename))
+            beside = f"{file.removesuffix(PurePosixPath(file).name)}{call.sdsc_filename}"
+            attempt(sink, partial(refuse_shared, program.superdscs[call.sdsc_filename], beside))
     for step in () if manifest is None else manifest.steps:
         if step.program == program.directory:
             check_parameters(program.program.parameters, step, where, sink)
