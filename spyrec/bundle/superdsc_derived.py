@@ -132,14 +132,14 @@ def _check_mask_constant(dsc: SuperDsc, root: Cursor, sink: DiagnosticSink) -> N
 
 
 def _check_pages(dsc: SuperDsc, root: Cursor, sink: DiagnosticSink) -> None:
-    """Report sizes of pages where nothing is paged: only the rows that an index chooses have any."""
+    """Report sizes of pages where nothing is paged: only operations that go by an index have any."""
+    is_paged = any(operand.indirection is not Indirection.NONE for operand in dsc.operands)
+    due = "a size or -1" if is_paged else "-1"
     for position, operand in enumerate(dsc.operands if dsc.schedule is None else ()):
-        sizes = {dim: size for dim, size in operand.max_dim_sizes.items() if size != -1}
-        if operand.indirection is Indirection.VALUE:
-            sizes = {dim: size for dim, size in sizes.items() if size < 1}
-        for dim, size in sizes.items():
+        for dim, size in operand.max_dim_sizes.items():
+            if size == -1 or (is_paged and size > 0):
+                continue
             where = _dsc_place(dsc, root).child("scheduleTree_").child(position).child("maxDimSizes_")
-            due = "a size or -1" if operand.indirection is Indirection.VALUE else "-1"
             sink.warning(DISAGREES, f"maxDimSizes_ of {dim} is {size} where the rest of the file gives {due}", where)
 
 
