@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from spyrec.bundle.dsc_actions import computing
 from spyrec.bundle.json_cursor import Cursor
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_writer import document
+from spyrec.device_ops import DEVICE_OPERATIONS
 from spyrec.diagnostics import DiagnosticSink
 from spyrec.diagnostics.json_reading import JsonValue
 
@@ -48,6 +50,7 @@ def check_profile(dsc: SuperDsc, root: Cursor, profile: FormatProfile, sink: Dia
     match profile:
         case FormatProfile.EMITTED:
             _check_missing(document(dsc), root, sink)
+            _check_unit(dsc, root, sink)
         case FormatProfile.SPEC:
             _check_spec(root, sink)
         case FormatProfile.PREFLIGHT:
@@ -67,6 +70,17 @@ def _check_missing(expected: JsonValue, actual: Cursor, sink: DiagnosticSink) ->
     elif isinstance(expected, list) and isinstance(value, list):
         for wanted, item in zip(expected, actual.items()):
             _check_missing(wanted, item, sink)
+
+
+def _check_unit(dsc: SuperDsc, root: Cursor, sink: DiagnosticSink) -> None:
+    """Report a unit that torch-spyre does not write for an operation that is known; it decides no result."""
+    for position, item in enumerate(computing(dsc)):
+        known, unit = DEVICE_OPERATIONS.get(item.op_func_name), item.compute.execution_unit
+        if known is not None and unit != known.unit:
+            _, outer = root.only_member("name")
+            where = outer.location.child("dscs_").child(position)
+            fact = f'exUnit is "{unit[:80]}", torch-spyre writes "{known.unit}" for {item.op_func_name}'
+            sink.warning(NOT_AS_EMITTED, fact, where)
 
 
 def _check_spec(root: Cursor, sink: DiagnosticSink) -> None:

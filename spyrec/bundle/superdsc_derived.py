@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from spyrec.bundle.json_cursor import NOT_UNDERSTOOD, Cursor, describe, is_nothing
-from spyrec.bundle.superdsc import SuperDsc
+from spyrec.bundle.superdsc import Indirection, SuperDsc
 from spyrec.bundle.superdsc_writer import document
-from spyrec.diagnostics import Diagnostic, DiagnosticSink
+from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location
 from spyrec.diagnostics.json_reading import JsonValue
 
 DISAGREES = "SPY0623"
@@ -65,6 +65,7 @@ def check_derived(dsc: SuperDsc, root: Cursor, sink: DiagnosticSink) -> None:
     if expected != root.value:
         _compare(expected, root, found)
     _check_mask_constant(dsc, root, found)
+    _check_pages(dsc, root, found)
     differences = [item for item in found.diagnostics if item.code == DISAGREES]
     for item in (*found.errors, *_counted(found), *differences[:MAX_WARNINGS]):
         sink.add(item)
@@ -115,14 +116,33 @@ def _compare_objects(expected: dict[str, JsonValue], actual: Cursor, sink: Diagn
 
 
 def _check_mask_constant(dsc: SuperDsc, root: Cursor, sink: DiagnosticSink) -> None:
-    if not dsc.coordinate_masking:
-        return
+    where = _dsc_place(dsc, root).child("maskingConstId_")
     names = [constant.name for constant in dsc.constants]
+    if not dsc.coordinate_masking:
+        if dsc.masking_constant_id >= len(names):
+            count = f"there {'is' if len(names) == 1 else 'are'} {len(names) or 'none'}"
+            sink.warning(DISAGREES, f"maskingConstId_ {dsc.masking_constant_id} names a constant, {count}", where)
+        return
     by_id = names[dsc.masking_constant_id] if 0 <= dsc.masking_constant_id < len(names) else None
     if MASK_CONSTANT in names and by_id != MASK_CONSTANT:
-        place = root.child(f"{dsc.index}_{dsc.op_func_name}", None).child("dscs_", None).child(0, None)
-        where = place.child(dsc.op_func_name, None).child("maskingConstId_", None).location
         fact = (
             f"maskingConstId_ {dsc.masking_constant_id} is {by_id!r}, the mask is constant {names.index(MASK_CONSTANT)}"
         )
         sink.warning(DISAGREES, f'{fact} ("{MASK_CONSTANT}"); the name decides', where)
+
+
+def _check_pages(dsc: SuperDsc, root: Cursor, sink: DiagnosticSink) -> None:
+    """Report sizes of pages where nothing is paged: only operations that go by an index have any."""
+    is_paged = any(operand.indirection is not Indirection.NONE for operand in dsc.operands)
+    due = "a size or -1" if is_paged else "-1"
+    for position, operand in enumerate(dsc.operands if dsc.schedule is None else ()):
+        for dim, size in operand.max_dim_sizes.items():
+            if size == -1 or (is_paged and size > 0):
+                continue
+            where = _dsc_place(dsc, root).child("scheduleTree_").child(position).child("maxDimSizes_")
+            sink.warning(DISAGREES, f"maxDimSizes_ of {dim} is {size} where the rest of the file gives {due}", where)
+
+
+def _dsc_place(dsc: SuperDsc, root: Cursor) -> Location:
+    first = root.location.child(f"{dsc.index}_{dsc.op_func_name}").child("dscs_").child(0)
+    return first.child(dsc.op_func_name)

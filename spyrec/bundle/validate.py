@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import PurePosixPath
 
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.dynamic_sizes import refuse_shared
@@ -80,6 +81,22 @@ def check_manifest(manifest: Manifest, where: Location, sink: DiagnosticSink) ->
         place = where.child("tile_contract", "steps", index)
         _check_step(step, arguments, manifest.pool_bytes, place, sink)
         _check_directory(step, _TILE_DIRECTORY, place, sink)
+
+
+def check_indices(manifest: Manifest, where: Location, sink: DiagnosticSink) -> None:
+    """Check that arguments have the numbers that the first program binds them to which uses them; errors SPY0611.
+
+    A run goes by the plan alone.
+    """
+    first: dict[str, int] = {}
+    for step in manifest.steps:
+        for number, name in enumerate(step.arguments):
+            first.setdefault(name, number)
+    for index, item in enumerate(manifest.arguments):
+        number = first.get(item.name)
+        if item.arg_index is not None and number is not None and item.arg_index != number:
+            fact = f'"{item.name}" has arg_index {item.arg_index}, the plan binds it to argument {number}'
+            _error(sink, CONTRADICTORY_MANIFEST, fact, where.child("arguments", index, "arg_index"))
 
 
 def _check_updates(manifest: Manifest, place: Location, sink: DiagnosticSink) -> None:
@@ -226,7 +243,8 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
     for call in executes(program.program.body):
         if call.sdsc_filename in program.superdscs:
             _check_symbols(call, program.superdscs[call.sdsc_filename], where, sink)
-            attempt(sink, partial(refuse_shared, program.superdscs[call.sdsc_filename], call.sdsc_filename))
+            beside = f"{file.removesuffix(PurePosixPath(file).name)}{call.sdsc_filename}"
+            attempt(sink, partial(refuse_shared, program.superdscs[call.sdsc_filename], beside))
     for step in () if manifest is None else manifest.steps:
         if step.program == program.directory:
             check_parameters(program.program.parameters, step, where, sink)

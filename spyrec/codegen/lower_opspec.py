@@ -65,7 +65,17 @@ from spyrec.codegen.windows import (
     with_whole_windows,
 )
 from spyrec.dataclass import dataclass
-from spyrec.device_ops import FP8_CASTS, FP8_PRODUCTS, IDENTITY, MATMULS, RESTICKIFY, SHUFFLE, TOPKS, device_operation
+from spyrec.device_ops import (
+    DEVICE_OPERATIONS,
+    FP8_CASTS,
+    FP8_PRODUCTS,
+    IDENTITY,
+    MATMULS,
+    RESTICKIFY,
+    SHUFFLE,
+    TOPKS,
+    device_operation,
+)
 from spyrec.device_ops.record import WindowForm
 from spyrec.diagnostics import Location, refuse
 from spyrec.hardware.dtypes import DeviceFormat
@@ -534,7 +544,7 @@ def _compute(operation: _Operation, op_func_name: str, op_format: DeviceFormat) 
     spec, count = operation.spec, len(operation.spec.args)
     indices = tuple(position for position in range(count) if operation.dims[position].is_index)
     # torch-spyre lists the output of a reduction among its inputs; readers drop it there.
-    form = window_form(spec)
+    known, form = DEVICE_OPERATIONS.get(spec.op), window_form(spec)
     if spec.op in TOPKS or form is WindowForm.POOL:
         inputs = 1
     elif spec.is_reduction and spec.op not in MATMULS and form is not WindowForm.CONVOLUTION:
@@ -542,7 +552,7 @@ def _compute(operation: _Operation, op_func_name: str, op_format: DeviceFormat) 
     else:
         inputs = count - 1
     return ComputeOp(
-        execution_unit="pt" if spec.op in MATMULS or form is WindowForm.CONVOLUTION else "sfp",
+        execution_unit="sfp" if known is None else known.unit,
         op_func_name=op_func_name,
         data_format=op_format,
         inputs=tuple(position for position in range(inputs) if position not in indices),

@@ -327,7 +327,7 @@ class _Reader:
     def read(self) -> ProgramReading:
         table = self.table()
         self.entries = {entry.arg_index: entry for entry in table.entries}
-        resolved = resolve(self.program.program, self.program.superdscs, table)
+        resolved = resolve(self.program.program, self.program.superdscs, table, is_executed=False)
         schedule = resolved.schedule
         self.figures = self.predicted(sum(1 for _ in calls_of(schedule)))
         names = iter(_loop_names(self.program.program.body))

@@ -286,7 +286,7 @@ def _places(pair: OperationPair, position: int, about: str) -> Iterator[Fact]:
 
 
 def _shift(shift: int) -> str:
-    return f"{abs(shift):,} bytes {'later' if shift > 0 else 'earlier'}"
+    return f"{abs(shift):,} byte{'s'[: abs(shift) != 1]} {'later' if shift > 0 else 'earlier'}"
 
 
 def _steps(place: AddressPlace, loops: Mapping[int, int]) -> dict[int, int]:

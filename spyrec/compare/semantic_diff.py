@@ -11,9 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from difflib import SequenceMatcher
-from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,7 @@ import orjson
 from spyrec.bundle.bundle_content import CONSTANTS_FILE, GRAPH_FILE, OPSPECS_FILE, constant_forms
 from spyrec.bundle.constants import open_constants
 from spyrec.bundle.entry_directory import is_entries_directory, read_entries, require_folder
-from spyrec.bundle.manifest import Argument, Manifest
+from spyrec.bundle.manifest import Manifest
 from spyrec.bundle.paths import ALTERED, MAX_JSON_BYTES, MAX_PROGRAM_BYTES, BundleFiles, read_whole
 from spyrec.bundle.spyrecode import CODE_DIRECTORY, IMAGE_FILE, PLAN_FILE
 from spyrec.compare.bundle_listing import left_out_files
@@ -36,12 +34,12 @@ from spyrec.compare.bundle_reading import (
     read_files,
 )
 from spyrec.compare.changes import Change, Fact, Topic, grouped
+from spyrec.compare.manifest_changes import argument_facts, manifest_facts, prediction_facts, program_name, shown
 from spyrec.compare.operation_changes import OperationPair, label_of, operation_facts
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.reading import open_regular
-from spyrec.hardware.plan_record import PlanFigures
 
 ALIGNED_OPERATIONS = 2000
 """Most operations between the first and the last that differ whose order is aligned; more are paired by position."""
@@ -69,17 +67,20 @@ def _facts(left: Path, right: Path, tables: ArgumentTables = NO_TABLES) -> Itera
     sides = _Side.of(left, right), _Side.of(right, left)
     manifests = [manifest_of(side.files, table) for side, table in zip(sides, tables, strict=True)]
     if tables == NO_TABLES:
-        yield from _manifests(manifests[0], manifests[1])
+        yield from manifest_facts(manifests[0], manifests[1])
     elif manifests[0] is not None and manifests[1] is not None:  # a table says of arguments what is needed, no more
-        yield from _arguments(manifests[0].arguments, manifests[1].arguments, is_all_said=False)
+        yield from argument_facts(manifests[0].arguments, manifests[1].arguments, is_all_said=False)
     readings = [_reading(side, manifest) for side, manifest in zip(sides, manifests, strict=True)]
     yield from (Fact(Topic.FILES, name, _UNTOLD) for side in sides for name in side.files.unknown)
     yield from _files(sides[0], sides[1], manifests)
     if readings[0] is None or readings[1] is None:
         return
-    yield from _programs(readings[0], readings[1])
+    found = list(_programs(readings[0], readings[1]))
+    yield from found
+    if not found and tables == NO_TABLES:
+        yield from prediction_facts(manifests[0], manifests[1])
     for one, other in zip(readings[0].programs, readings[1].programs):
-        yield from _artifact(sides[0], sides[1], one.directory, other.directory)
+        yield from _artifact(sides[0], sides[1], one.directory, other.directory, is_same=not found)
     yield from _warnings(readings[0], readings[1])
 
 
@@ -193,103 +194,6 @@ class _Side:
         return name in self.digests or self.is_there(name)
 
 
-# The manifest.
-
-
-_SAID_ELSEWHERE = {"target", "arguments", "plan", "graph_sha256", "planned_with", "figures", "tile_steps"}
-
-
-def _manifests(one: Manifest | None, other: Manifest | None) -> Iterator[Fact]:
-    if one is None or other is None:
-        if one is not other:
-            yield Fact(Topic.PLAN, "", f"only the {'left' if other is None else 'right'} side has a manifest")
-        return
-    yield from _records(Topic.OPTIONS, "target", one.target, other.target)
-    yield from _records(Topic.OPTIONS, "", one.planned_with, other.planned_with)
-    yield from _arguments(one.arguments, other.arguments)
-    for item in fields(one):
-        values = getattr(one, item.name), getattr(other, item.name)
-        if item.name not in _SAID_ELSEWHERE and values[0] != values[1]:
-            yield Fact(Topic.PLAN, "", _instead(item.name, *values))
-    for name in ("plan", "tile_steps"):
-        steps = [getattr(side, name) for side in (one, other)]
-        if len(steps[0]) != len(steps[1]):
-            yield Fact(Topic.PLAN, "", _instead(f"{name} steps", len(steps[0]), len(steps[1])))
-    if one.figures != other.figures:
-        yield from _predictions(one.figures, other.figures)
-
-
-def _instead(name: str, one: object, other: object) -> str:
-    return f"{name.replace('_', ' ')} {_text(other)} instead of {_text(one)}"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, bool) or not isinstance(value, int):
-        text = str(value)
-        return text if len(text) <= 100 else f"{text[:100]}..."
-    return f"{value:,}"
-
-
-def _records(topic: Topic, about: str, one: object, other: object) -> Iterator[Fact]:
-    """Compare two records field by field; they are dataclasses, or absent."""
-    if one is None or other is None:
-        if one is not other:
-            yield Fact(topic, about, f"is said by the {'left' if other is None else 'right'} side only")
-        return
-    for name in getattr(type(one), "__dataclass_fields__", {}):
-        values = getattr(one, name), getattr(other, name)
-        if values[0] != values[1]:
-            yield Fact(topic, about, _instead(name, *values))
-
-
-def _arguments(one: Sequence[Argument], other: Sequence[Argument], *, is_all_said: bool = True) -> Iterator[Fact]:
-    """Compare arguments by name; unless ``is_all_said``, what one side does not say is no difference."""
-    sides = [{item.name: item for item in arguments} for arguments in (one, other)]
-    for name in dict.fromkeys((*sides[0], *sides[1])):
-        mine, theirs = sides[0].get(name), sides[1].get(name)
-        if mine is None or theirs is None:
-            side = "left" if theirs is None else "right"
-            yield Fact(Topic.ARGUMENTS, name, f"is an argument of the {side} side only")
-            continue
-        for item in ("role", "dtype", "shape", "host_strides", "symbolic_axes"):
-            yield from _argument_field(Topic.ARGUMENTS, item, mine, theirs, is_all_said=is_all_said)
-        for item in ("device_size", "stride_map", "device_dtype"):
-            yield from _argument_field(Topic.LAYOUTS, item, mine, theirs, is_all_said=is_all_said)
-
-
-def _argument_field(topic: Topic, field: str, one: Argument, other: Argument, *, is_all_said: bool) -> Iterator[Fact]:
-    values = [getattr(item, field) for item in (one, other)]
-    if values[0] != values[1] and (is_all_said or all(values)):
-        yield Fact(topic, one.name, f"has {_instead(field, *values)}")
-
-
-def _predictions(one: PlanFigures | None, other: PlanFigures | None) -> Iterator[Fact]:
-    if one is None or other is None:
-        yield Fact(Topic.PREDICTIONS, "", f"only the {'left' if other is None else 'right'} side predicts anything")
-        return
-    is_told = False
-    for name, unit in (
-        ("simulated_us", "us"),
-        ("hbm_read_bytes", "bytes"),
-        ("hbm_write_bytes", "bytes"),
-        ("flops", ""),
-    ):
-        values = getattr(one, name), getattr(other, name)
-        if values[0] != values[1]:
-            is_told = True
-            words = name.removesuffix("_us").removesuffix("_bytes").replace("_", " ")
-            yield Fact(Topic.PREDICTIONS, words, f"{values[1]:,} {unit}".strip() + f" instead of {values[0]:,}")
-    if one.lx.peak_bytes != other.lx.peak_bytes:
-        is_told = True
-        yield Fact(Topic.PREDICTIONS, "LX", f"{other.lx.peak_bytes:,} bytes at most instead of {one.lx.peak_bytes:,}")
-    for item in fields(one):
-        values = getattr(one, item.name), getattr(other, item.name)
-        if values[0] != values[1] and not is_told:
-            yield Fact(Topic.PREDICTIONS, "", f"has other {item.name.replace('_', ' ')}")
-
-
 # The programs.
 
 
@@ -303,7 +207,8 @@ def _programs(left: BundleReading, right: BundleReading) -> Iterator[Fact]:
         if sorted(one.arguments) != sorted(other.arguments):
             yield from _bound(one, other)
         if one.pool_bytes != other.pool_bytes:
-            yield Fact(Topic.ADDRESSES, "the pool", f"has {other.pool_bytes:,} bytes instead of {one.pool_bytes:,}")
+            pool = "the pool" if one.directory == "." else f"the pool of {one.directory}"
+            yield Fact(Topic.ADDRESSES, pool, f"has {other.pool_bytes:,} bytes instead of {one.pool_bytes:,}")
         pairs, facts = aligned_operations(one.operations, other.operations)
         yield from facts
         partners |= {theirs.number: mine.number for mine, theirs in pairs}
@@ -451,7 +356,7 @@ def _json_file(name: str, topic: Topic, left: _Side, right: _Side) -> Iterator[F
     found = diff_json(name, left.content(name), right.content(name))
     for item in found[:_MOST_PLACES]:
         sides = (item.right or "nothing", item.left or "nothing")
-        yield Fact(topic, item.place, f"is {_text(sides[0])} instead of {_text(sides[1])}")
+        yield Fact(topic, item.place, f"is {shown(sides[0])} instead of {shown(sides[1])}")
     if len(found) > _MOST_PLACES:
         yield Fact(topic, name, f"differs in {len(found) - _MOST_PLACES:,} further places")
 
@@ -477,7 +382,8 @@ def _constants(left: _Side, right: _Side, manifests: Sequence[Manifest | None]) 
         if one.shape != other.shape or one.dtype != other.dtype:
             continue  # told of the argument
         if one.tobytes() != other.tobytes():
-            count = int((one != other).sum())
+            rows = [np.frombuffer(array.tobytes(), np.uint8).reshape(one.size, -1) for array in (one, other)]
+            count = int((rows[0] != rows[1]).any(axis=1).sum())  # of bytes: NaN is itself, and -0.0 is not 0.0
             yield Fact(Topic.CONSTANTS, name, f"holds other numbers, {count:,} of {one.size:,} elements")
 
 
@@ -508,10 +414,11 @@ def _json_text(side: _Side, name: str) -> str:
     return json.dumps(side.content(name), sort_keys=True)
 
 
-def _artifact(left: _Side, right: _Side, one: str, other: str) -> Iterator[Fact]:
+def _artifact(left: _Side, right: _Side, one: str, other: str, *, is_same: bool) -> Iterator[Fact]:
     """Compare what is launched: it follows from the program, but for how often a launch may be in flight.
 
-    Of programs whose files are the same, byte for byte, all of it is compared.
+    Of programs that mean the same (``is_same``) its form is compared, of those whose files are the same, byte for byte,
+    all of it.
     """
     plans = [_below(folder, f"{CODE_DIRECTORY}/{PLAN_FILE}") for folder in (one, other)]
     about = f"{CODE_DIRECTORY} of {one}"
@@ -520,13 +427,26 @@ def _artifact(left: _Side, right: _Side, one: str, other: str) -> Iterator[Fact]
         yield Fact(Topic.FILES, about, f"is on the {'left' if present[0] else 'right'} side only")
     if not left.is_there(plans[0]) or not right.is_there(plans[1]):
         return  # it follows from the program
-    if _form(left.content(plans[0])) != _form(right.content(plans[1])):
-        yield Fact(Topic.FILES, about, "has another form: launches in flight, or what they correct")
+    contents = left.content(plans[0]), right.content(plans[1])
+    slots = [_slots(content) for content in contents]
+    if slots[0] != slots[1]:
+        launches = f"{slots[1]} launch{'es'[: 2 * (slots[1] != 1)]} may be in flight"
+        yield Fact(Topic.OPTIONS, "", f"{launches} instead of {slots[0]}, of {program_name(one)}")
+    elif not is_same:
+        return
+    elif _form(contents[0]) != _form(contents[1]):
+        yield Fact(Topic.FILES, about, "has another form: other commands, or other words that they correct")
     elif _is_same_program(left, right, one, other):
         images = [_below(folder, f"{CODE_DIRECTORY}/{IMAGE_FILE}") for folder in (one, other)]
         for names in (plans, images):
             if left.digest(names[0]) != right.digest(names[1]):
                 yield Fact(Topic.FILES, names[0], "differs, though the program is the same")
+
+
+def _slots(plan: JsonValue) -> int:
+    """Return how many launches of a program may be in flight, by its plan."""
+    slots = plan.get("correctionSlots") if isinstance(plan, dict) else None
+    return len(slots) if isinstance(slots, list) else 0
 
 
 def _below(folder: str, name: str) -> str:

@@ -29,7 +29,7 @@ from spyrec.bundle.spyrecode_reader import read_artifact
 from spyrec.bundle.superdsc import SuperDsc
 from spyrec.bundle.superdsc_derived import STRICT
 from spyrec.bundle.superdsc_reader import from_json
-from spyrec.bundle.validate import check_manifest, check_program
+from spyrec.bundle.validate import check_indices, check_manifest, check_program
 from spyrec.compare.mlir_bindings import verify_with_mlir
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, DiagnosticSink, Location, SpyrecError, files_below, listed, refuse
@@ -114,9 +114,13 @@ class _Checker:
     sink: DiagnosticSink
 
     def file(self) -> tuple[ContentKind, str]:
-        text = read_whole(self.path, MAX_PROGRAM_BYTES, takes_pipes=True)
+        text, where = read_whole(self.path, MAX_PROGRAM_BYTES, takes_pipes=True), Location(str(self.path))
         if not text.lstrip().startswith((b"{", b"[")) and b"func.func" in text:
             return ContentKind.PROGRAM, self.program(text)
+        tensors = _tensor_file(text)
+        if tensors is not None:
+            hint = "a graph says which tensors of such a file it takes, and is checked with them"
+            raise refuse(UNKNOWN_KIND, f"the file holds {tensors}, for which there are no rules", where, hint=hint)
         data, source = load_json(text, str(self.path))
         kind = _kind_of_json(data, Location(str(self.path), "", source=source))
         match kind:
@@ -161,6 +165,7 @@ class _Checker:
         """Check a manifest as far as that is possible without the files that it lists."""
         manifest, files, where = read_manifest(text, str(self.path))
         check_manifest(manifest, where, self.sink)
+        check_indices(manifest, where, self.sink)
         counts = _counted(len(manifest.arguments), "argument"), _counted(len(files), "file")
         return f'"{manifest.name}", {counts[0]}, {counts[1]} not looked at'
 
@@ -262,6 +267,7 @@ class _Checker:
         bundle = attempt(self.sink, self.loaded)
         if bundle is None:
             return ""
+        check_indices(bundle.manifest, Location(str(self.options.args or self.path / MANIFEST_FILE), ""), self.sink)
         for program in bundle.programs:
             self.files_of(program)
         if not self.sink.errors:
@@ -303,7 +309,26 @@ class _Checker:
         self.files_of(program)
         for name, dsc in program.superdscs.items():
             self.rules(str(self.path / name), dsc)
+        if not self.sink.errors:
+            attempt(self.sink, self.places)
         return f"no manifest, so arguments are not checked; {_counted(len(program.superdscs), 'SuperDSC')}"
+
+    def places(self) -> None:
+        """Hold where cores begin against their slices and against sticks, as far as no argument's size is needed."""
+        from spyrec.compare.bundle_reading import OperationReading, read_files  # late: the emulator
+        from spyrec.emulator.plan import check_places
+
+        target = self.options.target or Target()
+
+        def check(operation: OperationReading) -> None:
+            named = zip(operation.call.places, operation.operands)
+            found = ((place.base, item.name) for places, item in named for place in places or ())
+            names = {base: name for base, name in found if base is not None}
+            with files_below(f"{self.path}/"):
+                check_places(operation.call, names, target)
+
+        for operation in read_files(BundleFiles(self.path, None), None).operations:
+            attempt(self.sink, lambda operation=operation: check(operation))
 
     def files_of(self, program: DeviceProgram) -> None:
         """Hold the files of a program against the profile, and its MLIR against MLIR."""
@@ -325,6 +350,15 @@ _FORMATS = {
     "spyrec.args/": ContentKind.ARGUMENTS,
     "spyrec.bundle/": ContentKind.MANIFEST,
 }
+
+
+def _tensor_file(text: bytes) -> str | None:
+    """Return which file of tensors the first bytes are those of; ``None``: of none."""
+    if text.startswith(b"PK\x03\x04"):
+        return "a zip archive, as .npz files are"
+    if text.startswith(b"\x93NUMPY"):
+        return "an array (.npy)"
+    return "tensors (.safetensors)" if text[8:9] == b"{" and b"\0" in text[:8] else None
 
 
 def _kind_of_json(data: JsonValue, where: Location) -> ContentKind:

@@ -206,6 +206,11 @@ class DeviceOperation:
             assert len(self.pointwise.formula.operands) == self.inputs, self.name
 
     @property
+    def unit(self) -> str:
+        """The unit that executes it, as files call it: the PT array (``pt``) or the vector units (``sfp``)."""
+        return "pt" if self.family is Family.MATMUL or self.window is WindowForm.CONVOLUTION else "sfp"
+
+    @property
     def least_inputs(self) -> int:
         """Inputs that are always there."""
         return self.inputs - self.optional_inputs

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.bundle.data_dsc import DataDsc
-from spyrec.bundle.superdsc import Component
+from spyrec.bundle.superdsc import Component, Indirection
 from spyrec.dataclass import dataclass
 from spyrec.device_ops import device_operation
 from spyrec.device_ops.record import Family
@@ -42,7 +42,8 @@ from spyrec.emulator.rules.overlaps import check_overlaps
 from spyrec.emulator.rules.superdsc import check_superdsc
 from spyrec.emulator.timeline.move_traffic import move_traffic
 from spyrec.emulator.timeline.traffic import Traffic, traffic_of
-from spyrec.hardware.target import Target
+from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import SEGMENT_BYTES, Target
 from spyrec.runtime.device import TableEntry
 from spyrec.runtime.threads import Threads
 
@@ -94,6 +95,24 @@ def plan_call(
     check_overlaps(call, setting, binding, entries)
     setting, binding = restrided(call, setting, binding, entries)
     return PlannedCall(call, setting, binding, _executable(setting, options.weights), traffic_of(setting, binding))
+
+
+def check_places(call: ScheduledCall, names: Mapping[int, str], target: Target) -> None:
+    """Check where a call's operands begin where nobody says how large arguments are; errors SPY0714 to SPY0717.
+
+    ``names``: what the memory of each base is called.
+
+    Cores are held against their slices (V4), starts against sticks (V5), stores of cores against one another (V7).
+    What is gathered from needs the table; whether loops step by whole tiles (V10) is left to who runs it.
+    """
+    superdsc = call.superdsc
+    if call.data_dsc is not None or any(item.indirection is not Indirection.NONE for item in superdsc.operands):
+        return
+    geometries = tuple(describe(superdsc, operand, None) for operand in superdsc.operands)
+    extents = valid_extents(superdsc, geometries)
+    setting = Setting(call.file, superdsc, geometries, extents, Numerics.DL16, Threads(1), frozenset({10}))
+    entries = {base: TableEntry(name, base, (), DeviceFormat.INVALID, 0, SEGMENT_BYTES) for base, name in names.items()}
+    check_binding(call, setting, entries, {0: SEGMENT_BYTES}, target)
 
 
 def _plan_move(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from spyrec.bundle.data_dsc import DataDsc
+from spyrec.bundle.device_program import executes
 from spyrec.bundle.dsc_actions import DscNode, DscPart, actions_of
 from spyrec.bundle.dynamic_sizes import refuse_shared
 from spyrec.bundle.program import (
@@ -161,8 +162,17 @@ def loops_of(schedule: Schedule) -> Iterator[ScheduledLoop]:
             yield from loops_of(item.body)
 
 
-def resolve(program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable) -> ResolvedProgram:
-    """Return the calls and loops of a program; errors SPY0704 (values, files), SPY0719 (symbols)."""
+def resolve(
+    program: Program, superdscs: Mapping[str, SuperDsc], table: ArgumentTable, *, is_executed: bool = True
+) -> ResolvedProgram:
+    """Return the calls and loops of a program; errors SPY0704 (values, files), SPY0719 (symbols), SPY0547 (cores).
+
+    ``is_executed``: it shall run, so that where each core begins has to be known at every size.
+    """
+    if is_executed:
+        for call in executes(program.body):
+            if call.sdsc_filename in superdscs:
+                refuse_shared(superdscs[call.sdsc_filename], call.sdsc_filename)
     return _Walker(program, superdscs, table).walk()
 
 
@@ -305,7 +315,6 @@ class _Walker:
         superdsc = self.superdscs.get(file)
         if superdsc is None:
             raise self.wrong(f'"{file}" is executed but there is no such SuperDSC')
-        refuse_shared(superdsc, file)
         bound = self.bind(statement, superdsc, scope)
         if superdsc.schedule is None:
             return [ScheduledCall(file, superdsc, self.places(superdsc, bound, file), loops)]

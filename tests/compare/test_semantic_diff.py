@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
 
 import spyrec
 from spyrec.bundle.mlir_parser import parse_program
@@ -24,6 +26,7 @@ from spyrec.cli import main
 from spyrec.compare.changes import Change, Topic
 from spyrec.compare.semantic_diff import changes_of
 from spyrec.hardware.dtypes import DeviceFormat
+from spyrec.hardware.target import TARGETS
 from tests.support.examples import examples
 from tests.support.random_graphs import random_graph
 from tests.support.renumbering import renumber
@@ -257,6 +260,20 @@ PLANTED = [
             Topic.OPERATIONS, "reads b instead of a"),
     Planted("a repeated field", "baked", repeat_wrong,
             Topic.FILES, "the right side is warned once"),
+    Planted("what one operation is predicted to take", "baked", in_json(
+                "manifest.json", lambda it: it["traffic"]["ops"][0].update(simulated_us=99.0)),
+            Topic.PREDICTIONS, "has simulated us 99.0 instead of "),
+    Planted("a place in LX that is predicted", "baked", in_json(
+                "manifest.json", lambda it: it["lx"]["tensors"][0].update(last=7)),
+            Topic.PREDICTIONS, "has last 7 instead of "),
+    Planted("a bound of the traffic", "baked", in_json(
+                "manifest.json", lambda it: it["traffic"].update(lower_bound_bytes=1)),
+            Topic.PREDICTIONS, "lower bound bytes 1 instead of "),
+    Planted("a tile", "looped", in_json("manifest.json", lambda it: next(
+                iter(it["tile_contract"]["programs"].values()))["arguments"][0].update(takes_strides=True)),
+            Topic.PLAN, "takes strides True instead of False, in the tile contract of "),
+    Planted("an output's tensor", "baked", in_json("manifest.json", lambda it: it["outputs"][0].update(name="y1")),
+            Topic.PLAN, "outputs y1 as "),
 ]  # fmt: skip
 
 
@@ -304,6 +321,16 @@ def test_a_change_is_found_among_other_names(
     shutil.rmtree(folder)
 
 
+def test_constants_are_compared_by_their_bytes(bundles: Path, tmp_path: Path) -> None:
+    for side, numbers in (("left", [0.0, math.nan]), ("right", [-0.0, math.nan])):
+        shutil.copytree(bundles / "baked", tmp_path / side)
+        constants = load_file(tmp_path / side / "constants.safetensors")
+        constants["w"][:2] = numbers
+        save_file(constants, tmp_path / side / "constants.safetensors")
+    found = changes_of(tmp_path / "left", tmp_path / "right")
+    assert [str(item) for item in found] == ["w holds other numbers, 1 of 200 elements"]
+
+
 def test_one_cause_in_many_places_is_one_line_with_a_count(bundles: Path, tmp_path: Path) -> None:
     spyrec.compile(PLAIN, spyrec.CompileOptions(cores=4, symbolic_args=False)).save(tmp_path / "narrow")
     found = changes_of(bundles / "baked", tmp_path / "narrow")
@@ -332,3 +359,38 @@ def test_tensors_that_move_together_are_counted(tmp_path: Path) -> None:
         "each of 5 (n0, n1, n2, ...) starts 8,192 bytes later, in 6 operations (0 exp, 1 exp, 2 exp, ...)"
     )
     assert found.count == 10
+
+
+def told(left: Path, right: Path) -> list[str]:
+    """Return what changed in words, in which nothing may stand that only Python says."""
+    found = changes_of(left, right)
+    lines = [f"{item.topic.value}: {item}" for item in found]
+    assert not [line for line in lines if "has other" in line or "(name=" in line or "None" in line or ", )" in line]
+    return lines
+
+
+def test_options_are_told_in_words(bundles: Path, tmp_path: Path) -> None:
+    baked, options = bundles / "baked", spyrec.CompileOptions(cores=8, symbolic_args=False)
+    spyrec.compile(PLAIN, replace(options, lx_planner="none")).save(tmp_path / "none")
+    lines = told(baked, tmp_path / "none")
+    assert lines[0] == "options: lx planner none instead of best-fit"
+    pools = "each of 2 (the pool of kernels/0, the pool of kernels/1) has 65,536 bytes instead of 0"
+    assert f"addresses: {pools}" in lines
+    assert not [line for line in lines if line.startswith("plan: ")]
+    assert not [line for line in lines if line.startswith("files: ")]
+    spyrec.compile(PLAIN, replace(options, target=TARGETS["2026-08"])).save(tmp_path / "august")
+    lines = told(baked, tmp_path / "august")
+    assert "options: target has windows True instead of False" in lines
+    assert "options: target lx tensor bytes 1,625,344 instead of nothing" in lines
+    spyrec.compile(GRAPH, spyrec.CompileOptions(cores=8, correction_slots=4)).save(tmp_path / "slots")
+    lines = told(bundles / "looped", tmp_path / "slots")
+    assert lines
+    assert all(line.startswith("options: 4 launches may be in flight instead of 1, of ") for line in lines)
+
+
+def test_another_name_of_a_node_changes_the_graph_alone(bundles: Path, tmp_path: Path) -> None:
+    renamed = json.loads(json.dumps(PLAIN).replace('"c"', '"clamped"'))
+    spyrec.compile(renamed, spyrec.CompileOptions(cores=8, symbolic_args=False)).save(tmp_path / "renamed")
+    lines = told(bundles / "baked", tmp_path / "renamed")
+    assert lines
+    assert all(line.startswith("graph: ") for line in lines)

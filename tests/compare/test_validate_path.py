@@ -7,7 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from spyrec.cli import main
 from spyrec.compare.validate_path import CheckOptions, ContentKind, FormatProfile, validate_path
@@ -174,3 +176,59 @@ def test_an_argument_table_is_checked_by_itself(tmp_path: Path) -> None:
     damaged = tmp_path / "table.json"
     damaged.write_text(path.read_text().replace('"arg_index": 1', '"arg_index": 0'))
     assert codes(damaged) == ["SPY0617"]
+
+
+def replaced(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('"exUnit": "sfp"', '"exUnit": "pt"', "SPY0624"),
+        ('"maskingConstId_": -1', '"maskingConstId_": 0', "SPY0623"),
+        ('"maxDimSizes_": [\n                -1', '"maxDimSizes_": [\n                64', "SPY0623"),
+    ],
+)
+def test_what_no_operation_computes_from_is_held_against_the_rest(
+    tmp_path: Path, old: str, new: str, code: str
+) -> None:
+    copy = copy_example("add", tmp_path)
+    replaced(copy / "sdsc_0.json", old, new)
+    for path in (copy, copy / "sdsc_0.json"):
+        verdict = validate_path(path)
+        assert (verdict.is_ok, [item.code for item in verdict.diagnostics]) == (True, [code])
+
+
+def test_a_misplaced_core_is_found_without_an_argument_table(tmp_path: Path) -> None:
+    copy = copy_example("add_symbolic", tmp_path)
+    assert codes(copy) == []
+    before = "core_offset_4096 = arith.constant 4096 :"
+    for number, found in ((4097, ["SPY0714", "SPY0715"]), (8192, ["SPY0714"])):
+        after = before.replace("constant 4096", f"constant {number}")
+        replaced(copy / "bundle.mlir", before, after)
+        diagnostics = validate_path(copy).diagnostics
+        assert [item.code for item in diagnostics] == found
+        assert all("core 1, tensor arg_0, " in item.notes[0] for item in diagnostics)
+        replaced(copy / "bundle.mlir", after, before)
+
+
+def test_an_argument_with_another_number_contradicts_the_plan(tmp_path: Path) -> None:
+    add_bundle(tmp_path).save(tmp_path / "out")
+    manifest = tmp_path / "out" / "manifest.json"
+    said = json.loads(manifest.read_text())
+    said["arguments"][0]["arg_index"] = 1
+    manifest.write_text(json.dumps(said))
+    assert codes(manifest) == codes(tmp_path / "out") == ["SPY0611"]
+
+
+def test_files_of_tensors_are_called_what_they_are(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros(3))
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    save_file({"a": np.zeros(3)}, tmp_path / "x.safetensors")
+    for kind, words in (("npz", "zip archive"), ("npy", "an array"), ("safetensors", "tensors (.safetensors)")):
+        (found,) = validate_path(tmp_path / f"x.{kind}").diagnostics
+        assert found.code == "SPY0820"
+        assert words in found.message

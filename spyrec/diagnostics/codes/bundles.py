@@ -97,13 +97,14 @@ BUNDLE: dict[str, Code] = {
     ),
     "SPY0623": Code(
         "SuperDSC repeats wrongly",
-        "A field that only repeats what follows from others (folds, names, memOrg_, maskingConstId_) disagrees with "
-        "them. Execution does not depend on it, so this is a warning.",
+        "A field that only repeats what follows from others (folds, names, memOrg_, maskingConstId_, maxDimSizes_) "
+        "disagrees with them. Execution does not depend on it, so this is a warning.",
         hint="generate the file again; it runs all the same",
     ),
     "SPY0624": Code(
         "not as torch-spyre emits",
-        "A key that torch-spyre's writer always writes is absent.",
+        "A key that torch-spyre's writer always writes is absent, or an operation names another unit (exUnit) than it "
+        "does. Execution depends on neither, so this is a warning.",
         hint="generate the file again with a current torch-spyre",
     ),
     "SPY0625": Code(

@@ -277,7 +277,7 @@ class _Checker:
         base = binding.bases[position]
         geometry = self.setting.geometries[position]
         entry = self.entries.get(base) if base is not None else None
-        if entry is None:
+        if entry is None or not entry.device_size:
             return
         first = FaultSpot(0, int(binding.offsets[position][0]))
         if entry.device_size[-1] != geometry.stick_size:
