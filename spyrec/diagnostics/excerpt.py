@@ -38,19 +38,22 @@ def excerpt_of(line: str, number: int, column: int) -> Excerpt:
 
     What a terminal would not print as one column (control characters, wide ones) stands as ``?``: the text is not ours.
     """
-    start = column - 1
-    token = _TOKEN.match(line, start)
+    start, line = column - 1, line.rstrip("\r")
+    token = _TOKEN.match(line, start, start + WIDTH)  # of what is longer no more is shown
     end = start + 1 if token is None else token.end()
-    shown = "".join(" " if char == "\t" else char if _is_plain(char) else "?" for char in line.rstrip("\r"))
-    if len(shown) <= WIDTH:
-        return Excerpt(number, shown, start, min(end, max(len(shown), start + 1)))
-    first = max(0, min(start - _BEFORE, len(shown) - WIDTH))
-    text = shown[first : first + WIDTH]
+    if len(line) <= WIDTH:
+        return Excerpt(number, _shown(line), start, min(end, max(len(line), start + 1)))
+    first = max(0, min(start - _BEFORE, len(line) - WIDTH))
+    text = _shown(line[first : first + WIDTH])
     if first:
         text = _CUT + text[len(_CUT) :]
-    if first + WIDTH < len(shown):
+    if first + WIDTH < len(line):
         text = text[: -len(_CUT)] + _CUT
     return Excerpt(number, text, start - first, min(end - first, WIDTH))
+
+
+def _shown(text: str) -> str:
+    return "".join(" " if char == "\t" else char if _is_plain(char) else "?" for char in text)
 
 
 def _is_plain(char: str) -> bool:

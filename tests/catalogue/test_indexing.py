@@ -427,6 +427,7 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("index_add", [("int64", [3]), L, L], {"dim": 0, "alpha": 0.5}, "SPY0215"),
     ("index_fill", [("int64", [3]), L, 0.5], {"dim": 0}, "SPY0203"),
     ("index_put", [F, L], {}, "SPY0120"),
+    ("index_put", [F, L, None], {}, "SPY0219"),
     ("index_put", [F, L, ("float16", [3])], {}, "SPY0201"),
     ("index_put", [F, ("bool", [4]), 0], {}, "SPY0207"),
     ("scatter", [F, ("int64", [2, 3]), ("float16", [1, 3])], {"dim": 0}, "SPY0207"),

@@ -55,6 +55,20 @@ def test_a_long_line_is_cut_around_its_place(column: int) -> None:
     assert excerpt.text.endswith("...") == (column < 91)
 
 
+def test_what_an_excerpt_costs_is_not_a_matter_of_the_lines_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred diagnostics of one line of 546,486 characters took 6.6 s (found by damaged files)."""
+    looked_at: list[str] = []
+
+    def counted(char: str) -> bool:
+        looked_at.append(char)
+        return True
+
+    monkeypatch.setattr("spyrec.diagnostics.excerpt._is_plain", counted)
+    line = '{"a": "' + "x" * 1_000_000 + '"}'
+    assert excerpt_of(line, 1, 7).lines()[0].endswith("xxx...")
+    assert len(looked_at) == WIDTH
+
+
 def test_what_a_terminal_would_obey_is_not_printed() -> None:
     excerpt = excerpt_of('{"a": "\x1b[31m\u4e2d\u0301\t"}', 1, 7)
     assert excerpt.text == '{"a": "?[31m?? "}'

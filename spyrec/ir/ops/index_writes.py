@@ -198,6 +198,8 @@ def _infer_put(operands: OperandTypes, _: PutAttributes) -> tuple[TensorType, ..
     x = tensor(operands)
     if len(operands) < 3:
         raise OpError("SPY0120", f"index_put takes a tensor, index tensors and values, not {len(operands)} operands")
+    if operands[-1] is None:
+        raise OpError("SPY0219", "the values of index_put are nothing", operand=len(operands) - 1)
     values = tensor(operands, len(operands) - 1)
     require_same_dtype((x, *(None,) * (len(operands) - 2), values))
     axis = 0
