@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
@@ -59,6 +59,8 @@ class Results:
         """Open the directory, or make it.  Errors: SPY0844 that is not possible, SPY0845 it is damaged."""
         self.folder = folder
         self._file = -1
+        self._size_bytes = -1  # not known before they are read
+        self._made_folder = not folder.exists()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / INDEX_FILE).exists() and not _OWN.issuperset(item.name for item in folder.iterdir()):
@@ -91,6 +93,11 @@ class Results:
         """Write which cases the sweep has.  Errors: SPY0844."""
         content = orjson.dumps({"format": RESULTS_FORMAT, **_without_format(_INDEX.write(Index(name, tuple(keys))))})
         write_file(self.folder / INDEX_FILE, RESULTS, content + b"\n")
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Have no rows of these cases; of those on the disk the ones that are written later count."""
+        for key in keys:
+            self.rows.pop(key, None)
 
     def append(self, row: Row) -> None:
         """Write a row, of a key that has none.  Errors: SPY0844; the rows before it are kept then."""
@@ -128,12 +135,21 @@ class Results:
         return self.folder / BUNDLES / name
 
     def close(self) -> None:
-        """Let another sweep write here."""
+        """Let another sweep write here; nothing is left of one that was not begun."""
         if self._file >= 0:
+            if not (self.folder / INDEX_FILE).exists() and not self._size_bytes:
+                self._leave_nothing()
             with suppress(OSError):  # what cannot be synced was said, or is said by who writes next
                 self.sync()
             os.close(self._file)
             self._file = -1
+
+    def _leave_nothing(self) -> None:
+        """Take away what the constructor made; a folder that holds something stays."""
+        with suppress(OSError):
+            (self.folder / ROWS_FILE).unlink()
+            if self._made_folder:
+                self.folder.rmdir()
 
     def _lock(self) -> None:
         try:

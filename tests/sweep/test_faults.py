@@ -109,6 +109,24 @@ def test_a_result_that_is_lost_with_its_worker_counts_against_no_case(
     assert said == []
 
 
+def test_what_a_worker_has_no_room_for_is_run_by_another(cluster: Scheduler, tmp_path: Path) -> None:
+    tasks = [task(number, "full here", tmp_path / "first") for number in range(12)]
+    outcomes, said = run(cluster, tasks)
+    assert Counter(ends(outcomes).values()) == {End.DONE: 12}
+    workers = {cast("Mapping[str, object]", item.result)["worker"] for item in outcomes}
+    assert len(workers) == 1
+    assert str(workers.pop()) != (tmp_path / "first").read_text()
+    assert [line.partition(" cannot run cases: ")[2] for line in said] == ["no space left on device"]
+
+
+def test_where_no_worker_has_room_the_sweep_says_so_and_keeps_what_it_has(cluster: Scheduler) -> None:
+    found: list[Outcome] = []
+    with Engine(cluster, LIMITS) as engine, pytest.raises(SpyrecError, match="SPY0842.*no space left"):
+        for outcome in engine.run([task(0), *(task(number, "full") for number in range(4))]):
+            found.append(outcome)  # noqa: PERF402 -- what came before the error counts
+    assert ends(found) == {"nothing-0": End.DONE}
+
+
 def test_a_worker_that_dies_once_takes_no_case_with_it(cluster: Scheduler, tmp_path: Path) -> None:
     tasks = [*(task(number) for number in range(8)), task(0, "kill worker once", tmp_path / "starts")]
     outcomes, said = run(cluster, tasks)
