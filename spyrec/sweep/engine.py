@@ -271,6 +271,7 @@ class Engine:
         if worker not in self._unable:
             self._notice(f"worker {worker} cannot run cases: {lack}")
         self._unable[worker] = lack
+        self._ask_for_workers()  # one may have come since
         if self._unable.keys() >= set(self._workers):
             hint = "make room on the workers, and give the same command again"
             raise refuse("SPY0842", f"no worker can run cases: {lack}", hint=hint)
@@ -314,9 +315,7 @@ class Engine:
             return
         deadline = now + self._cluster.patience_seconds
         while True:
-            with suppress(OSError):
-                threads = self._client.nthreads()
-                self._threads, self._workers = sum(threads.values()), tuple(threads)
+            self._ask_for_workers()
             self._asked_at = time.monotonic()
             if self._threads or self._client.status != "running":
                 return
@@ -324,6 +323,11 @@ class Engine:
                 fact = f"the scheduler has no workers, and none came in {self._cluster.patience_seconds:.0f} s"
                 raise refuse("SPY0841", fact, hint="start workers: dask worker ADDRESS")
             time.sleep(0.1)
+
+    def _ask_for_workers(self) -> None:
+        with suppress(OSError):
+            threads = self._client.nthreads()
+            self._threads, self._workers = sum(threads.values()), tuple(threads)
 
     def _connect_again(self) -> None:
         self._notice("the scheduler is lost; looking for it again")

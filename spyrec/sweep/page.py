@@ -107,8 +107,10 @@ def _table(summary: Summary, links: Links) -> str:
     best = {row.key for rows in by_graph(summary.results.rows).values() if len(rows) > 1 for row in front(rows)}
     names = "".join(f"<th>{name}" for name in _NUMBERS)
     lines = [f"<tr><th>case<th>status{names}<th>front<th>code</tr>"]
-    for row in summary.results.rows[:MOST_ROWS]:
-        lines.append(_line(row, links.get(folder_name(row.graph, row.options)), row.key in best))
+    lines += [
+        _line(row, links.get(folder_name(row.graph, row.options)), row.key in best)
+        for row in summary.results.rows[:MOST_ROWS]
+    ]
     left = len(summary.results.rows) - MOST_ROWS
     beyond = f"<p>{left} more rows are in the files of the results.</p>" if left > 0 else ""
     return f"<h2>Cases</h2><div class=wide><table>{''.join(lines)}</table></div>{beyond}"

@@ -37,6 +37,7 @@ _STATUSES = {
     End.QUARANTINED: QUARANTINED,
 }
 _LONGEST_MESSAGE = 2000
+_LIMITS = CaseLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Plan:
 def planned(settings: SweepFile, file: Path, results: Results) -> Plan:
     """Return the plan of a sweep file; models that it names are imported into the results.
 
-    Errors: SPY0843 what the file names is not there, there is no case, or there are too many; as :func:`spyrec.sweep.cases.combinations`.
+    Errors: SPY0843 what the file names is not there, there is no case, or there are too many; as
+    :func:`spyrec.sweep.cases.combinations`.
     """
     base, place = file.parent, Location(str(file))
     sources = sources_of(settings.graphs, base, results.folder / MODELS, place)
@@ -72,8 +74,10 @@ def planned(settings: SweepFile, file: Path, results: Results) -> Plan:
 
 
 def _has_row(case: Case, settings: SweepFile, results: Results) -> bool:
-    """Whether there is nothing to run: a row that another limit might change does not count, nor one whose bundle is
-    wanted and is not there."""
+    """Whether there is nothing to run.
+
+    A row that another limit might change does not count, nor one whose bundle is wanted and is not there.
+    """
     row = results.rows.get(case.key)
     if row is None:
         return False
@@ -128,7 +132,7 @@ def run_sweep(
     results.sync()
 
 
-def row_of(case: Case, outcome: Outcome, limits: CaseLimits = CaseLimits()) -> Row:
+def row_of(case: Case, outcome: Outcome, limits: CaseLimits = _LIMITS) -> Row:
     """Return the row of a case from how its task has ended, within the limits that it had."""
     beside: dict[str, JsonValue] = {
         "seconds": round(outcome.seconds, 6),

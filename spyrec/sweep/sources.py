@@ -53,8 +53,8 @@ class Source:
 def sources_of(graphs: Sequence[Graphs], base: Path, models: Path, place: Location) -> Iterator[Source]:
     """Yield the graphs of a sweep file in ``base``; imported models are written below ``models``, once.
 
-    Errors: SPY0843 a pattern that matches nothing, a list that is none, a function that no list has.  A model that cannot be imported is a source
-    with its refusal.
+    Errors: SPY0843 a pattern that matches nothing, a list that is none, a function that no list has.  A model that
+    cannot be imported is a source with its refusal.
     """
     for number, item in enumerate(graphs):
         at = place.child("graphs", number)

@@ -1,8 +1,9 @@
 """What a Dask worker does with a batch of tasks: JSON bytes in, JSON bytes out, each task in the child process.
 
 Before it begins it asks the scheduler whether anybody has begun this batch before, and notes that it begins, and at the
-end that it has ended.  Where the machine lacks something it says so, and what it could not run goes to others.  Dask hands what a dead worker had to the next one, results that were not fetched too; here that
-is an answer, and the client decides what becomes of the tasks.
+end that it has ended.  Where the machine lacks something it says so, and what it could not run goes to others.  Dask
+hands what a dead worker had to the next one, results that were not fetched too; here that is an answer, and the client
+decides what becomes of the tasks.
 So a task that kills workers cannot wander through all of them, whatever the scheduler's own settings are.
 """
 
