@@ -244,7 +244,7 @@ def test_a_pattern_that_matches_nothing_is_refused_at_its_place(tmp_path: Path, 
     [
         ('[checks]\ngolden = "gone"\n', 'files = ["small.json"]', "/checks/golden"),
         ("", 'calls = ["calls.json"]\nonly = ["exp", "splt"]', "/graphs/0/only/1"),
-        ("[grid]\ndims.A = [1, 2]\ncores = [1, 2]\n[checks]\nrun = true\nseeds = [1, 2, 3]", 'files = ["*"]', "/graphs"),
+        ("[grid]\ndims.A = [1, 2]\ncores = [1, 2]\n[checks]\nrun=true\nseeds = [1, 2, 3]", 'files = ["*"]', "/graphs"),
         ("[grid]\ncores = [1, 2, 3]\ncorrection_slots = [1, 2, 3, 4]\n", 'files = ["small.json"]', "/grid"),
     ],
 )  # fmt: skip
