@@ -28,7 +28,7 @@ from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.packed_files import pack
 from spyrec.sweep.batches import MOST_TASKS, BatchSizes
 from spyrec.sweep.clusters import Cluster
-from spyrec.sweep.dask_names import Future
+from spyrec.sweep.dask_names import Client, Future
 from spyrec.sweep.tasks import End, Files, Limits, Outcome, Task
 from spyrec.sweep.worker import (
     BEGUN,
@@ -131,8 +131,7 @@ class Engine:
             sent.future.release()
         self._sent.clear()
         self._held.clear()
-        with suppress(OSError):
-            self._client.close(timeout=5)
+        _let_go(self._client, 5)
 
     def add(self, tasks: Iterable[Task]) -> None:
         """Take tasks; of an iterator no more are drawn than can be sent soon."""
@@ -331,8 +330,7 @@ class Engine:
 
     def _connect_again(self) -> None:
         self._notice("the scheduler is lost; looking for it again")
-        with suppress(OSError):
-            self._client.close(timeout=1)
+        _let_go(self._client, 1)
         deadline = time.monotonic() + self._cluster.patience_seconds
         while True:
             try:
@@ -350,6 +348,13 @@ class Engine:
 
     def _send_again(self, sent: _Sent) -> None:
         self._waiting.extendleft(reversed(sent.tasks))
+
+
+def _let_go(client: Client, seconds: float) -> None:
+    """Close a connection, which may be broken: it would try again where it is no longer held, for 20 s, and be loud."""
+    with suppress(OSError):
+        client.close(timeout=seconds)
+    client.status = "closed"
 
 
 def _no_files(digest: str) -> Files:

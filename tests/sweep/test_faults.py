@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import signal
@@ -283,7 +284,9 @@ def _worker(address: str, folder: Path) -> AbstractContextManager[subprocess.Pop
     return _process("dask_worker", address, "--no-nanny", "--nthreads", "1", "--local-directory", str(folder))
 
 
-def test_a_scheduler_that_restarts_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_restarts_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("spyrec.sweep.clusters._CONNECT_SECONDS", 30.0)
     port = _free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -306,3 +309,6 @@ def test_a_scheduler_that_restarts_loses_nothing(tmp_path: Path, monkeypatch: py
             found += list(outcomes)
     assert Counter(ends(found).values()) == {End.DONE: 10}
     assert any("the scheduler is lost" in line for line in said)
+    assert [item.name for item in caplog.records if item.levelno >= logging.ERROR] == [], (
+        "Dask adds no words of its own"
+    )
