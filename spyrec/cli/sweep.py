@@ -32,7 +32,7 @@ _DEFAULT_FOLDER = "results"
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes of the local one; else one a core.")
 @click.option("--parquet", is_flag=True, help="Write rows.parquet beside rows.jsonl.")
 @click.option("--against", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="RESULTS",
-              help="Compare with other results; exit 1 where a case is worse or broken.")  # fmt: skip
+              help="Compare with other results; exit 1 where a case is worse, broken or not run.")  # fmt: skip
 @click.option("--tolerance", type=click.FloatRange(min=0.0), default=0.0, show_default=True, metavar="SHARE",
               help="By which a figure may grow and is not worse.")  # fmt: skip
 @click.option("--format", "shape", type=click.Choice(_FORMATS), help="Of report; html with -o, else text.")
@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913 -- one parameter per option of the verb
     """Try every graph of SWEEP.toml with all its options and checks; rows that RESULTS have are not run again.
 
     With report: show what RESULTS say, fronts of time, traffic and scratchpad, and what changed.  Exit code 1 where a
-    case is not right, or with --against where one is worse or broken.
+    case is not right, or with --against where one is worse, broken or not run.
     """
     if words[0] == _REPORT and len(words) == 2:
         if scheduler != "local" or workers is not None or parquet:
@@ -178,14 +178,16 @@ def _compared(summary: Summary, against: _Against) -> Summary:
     if against.folder is None:
         return summary
     before = read_results(against.folder)
-    found = changes(before.rows, summary.results.rows, against.tolerance)
+    found = changes(before.rows, summary.results.rows, against.tolerance, is_unfinished=summary.unfinished > 0)
     return replace(summary, changes=tuple(found), against=against.folder.name or str(against.folder))
 
 
 def _gate(summary: Summary) -> int:
+    """Return the exit code: a gate stays shut for what is worse or broken, and for what was not run."""
     from spyrec.sweep.comparison import is_failing
 
-    return 1 if is_failing(summary.changes) else 0
+    is_unfinished = summary.against is not None and summary.unfinished > 0
+    return 1 if is_unfinished or is_failing(summary.changes) else 0
 
 
 def _say(summary: Summary) -> None:

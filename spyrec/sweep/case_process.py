@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from spyrec.dataclass import dataclass
-from spyrec.sweep.child import DONE, FAILED, LOAD, OUT_OF_MEMORY, RUN, frame
-from spyrec.sweep.tasks import End, Limits
+from spyrec.sweep.child import DONE, FAILED, LOAD, OUT_OF_MEMORY, RUN, UNABLE, frame
+from spyrec.sweep.tasks import End, Limits, UnableError
 
 _LOAD_SECONDS = 120.0
 """Within which modules are imported; a busy file system takes its time."""
@@ -47,7 +47,10 @@ class CaseProcess:
         self._loaded = ""
 
     def run(self, function: str, payload: bytes) -> Answer:
-        """Run one task; where its process dies of it, which may have come from outside, once more."""
+        """Run one task; where its process dies of it, which may have come from outside, once more.
+
+        Raises ``UnableError`` and ``OSError`` where this machine lacks what a task needs.
+        """
         answer = self._run(function, payload)
         return self._run(function, payload) if answer.end is End.DIED else answer
 
@@ -116,6 +119,8 @@ class _Child:
             return Answer(End.TIMED_OUT, b"", 0.0)
         if len(head) < 9:
             return self._dead()
+        if head[8:9] == UNABLE:
+            raise UnableError(rest.decode("utf-8", "replace"))
         return Answer(_ENDS[head[8:9]], rest, 0.0)
 
     def kill(self) -> None:

@@ -24,6 +24,7 @@ from spyrec.diagnostics.json_reading import JsonValue, load_json
 from spyrec.files.packed_files import pack
 from spyrec.options import CompileOptions, HostArray, RunOptions, RunResult
 from spyrec.sweep.rows import CRASHED, EMPTY, OK, REFUSED, WRONG
+from spyrec.sweep.tasks import lack_of_the_machine
 
 if TYPE_CHECKING:
     from spyrec.bundle.bundle import Bundle
@@ -51,6 +52,8 @@ class _NothingToDo(Exception):
 def run_case(request: bytes, held: Path) -> bytes:
     """Compile one case, and run and compare it as far as it is asked for; nothing is raised for what is wrong with it.
 
+    What is raised is a lack of memory or of the machine (see :func:`spyrec.sweep.tasks.lack_of_the_machine`).
+
     Files of the graph and of the golden bundle stand in ``held``, by the digests that the request has for them.
     """
     case = cast("Mapping[str, JsonValue]", orjson.loads(request))
@@ -68,10 +71,14 @@ def _outcome(run: _CaseRun) -> Facts:
     except _NothingToDo:
         return {"status": EMPTY}
     except SpyrecError as error:
+        if lack_of_the_machine(error) is not None:
+            raise
         return {"status": REFUSED, **_said(error.diagnostics[0]), **run.figures}
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 -- a crash is what a sweep looks for
+    except Exception as error:
+        if lack_of_the_machine(error) is not None:
+            raise
         last = traceback.extract_tb(error.__traceback__)[-1]
         message = f"{type(error).__name__}: {str(error)[:_LONGEST_MESSAGE]} ({Path(last.filename).name}:{last.lineno})"
         return {"status": CRASHED, "message": message, **run.figures}

@@ -8,6 +8,7 @@ from dataclasses import field, fields, replace
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import cast
 
@@ -15,17 +16,20 @@ import orjson
 
 from spyrec import __version__
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics import Diagnostic, Location, located
+from spyrec.diagnostics import Diagnostic, Location, SpyrecError, located, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.sweep.case_run import FUNCTION, compile_options
 from spyrec.sweep.rows import REFUSED, Row
-from spyrec.sweep.settings import Checks, Grid, SweepFile
-from spyrec.sweep.sources import Source
+from spyrec.sweep.settings import CODE, Checks, Grid, SweepFile
+from spyrec.sweep.sources import Source, group_digest
 from spyrec.sweep.tasks import Task
 
 _VERSIONS = ("numpy", "numba", "llvmlite")
 _CHANGES = ("dims", "tiles")
 _KEY_DIGITS = 32
+
+MOST_CASES = 1 << 22
+"""Of one sweep: the client holds 4 KB of each."""
 
 Options = Mapping[str, JsonValue]
 
@@ -111,8 +115,12 @@ class Case:
 def combinations(settings: SweepFile, place: Location) -> list[Combination]:
     """Return the combinations of options, each once, in the order of the file.
 
-    Errors: SPY0750, SPY0771 and SPY0414 for options that no graph can be compiled with, at their place.
+    Errors: SPY0750, SPY0771 and SPY0414 for options that no graph can be compiled with, at their place; SPY0843 there
+    are too many.
     """
+    count = _count(settings.grid) * (sum(map(_count, settings.options)) or 1)
+    if count > MOST_CASES:
+        raise _too_many(f"every graph has {count:,} combinations of options", place.child("grid"))
     beside = [(found, place.child("options", number)) for number, item in enumerate(settings.options)
               for found in _products(item)] or [({}, place.child("grid"))]  # fmt: skip
     made: dict[bytes, Combination] = {}
@@ -126,6 +134,17 @@ def combinations(settings: SweepFile, place: Location) -> list[Combination]:
             text = orjson.dumps([options, changes], option=orjson.OPT_SORT_KEYS)
             made.setdefault(text, Combination(options, changes))
     return list(made.values())
+
+
+def _count(grid: Grid) -> int:
+    lists = [getattr(grid, item.name) for item in fields(grid) if item.name not in _CHANGES]
+    lists += [*grid.dims.values(), *grid.tiles.values()]
+    return prod(len(values) or 1 for values in lists)
+
+
+def _too_many(fact: str, place: Location) -> SpyrecError:
+    hint = f"a sweep has at most {MOST_CASES:,} cases: make several of it"
+    return refuse(CODE, fact, place, hint=hint)
 
 
 def _products(grid: Grid) -> Iterator[dict[str, JsonValue]]:
@@ -155,13 +174,24 @@ def _refuse_wrong(options: Options) -> None:
 def cases_of(
     sources: Iterator[Source], settings: SweepFile, base: Path, place: Location, program: Program
 ) -> Iterator[Case]:
-    """Yield the cases graph by graph, so that files which they share are needed one after the other."""
+    """Yield the cases graph by graph, so that files which they share are needed one after the other.
+
+    Errors: as :func:`combinations`; SPY0843 there are too many cases, or no folder of golden bundles.
+    """
     checks = settings.checks
+    golden = base / checks.golden if checks.golden else None
+    if golden is not None and not golden.is_dir():
+        fact = f'there is no folder "{checks.golden[:200]}"'
+        raise refuse(CODE, fact, place.child("checks", "golden"), hint=f"paths start from {base}")
     chosen = combinations(settings, place)
+    count = 0
     for source in sources:
         seeds = checks.seeds if checks.executes and source.kind != "call" else (None,)
+        count += len(chosen) * len(seeds)
+        if count > MOST_CASES:
+            raise _too_many(f"there are {count:,} cases and more", place.child("graphs"))
         for combination, seed in product(chosen, seeds):
-            yield _case(source, combination, seed, settings, base / checks.golden if checks.golden else None, program)
+            yield _case(source, combination, seed, settings, golden, program)
 
 
 def _case(  # noqa: PLR0913 -- all that a row follows from
@@ -177,8 +207,8 @@ def _case(  # noqa: PLR0913 -- all that a row follows from
     groups: dict[str, Mapping[str, Path]] = {source.digest: source.files} if source.files else {}
     digest: str | None = None
     if golden is not None:
-        files = golden_files(golden / folder_name(source.name, case))
-        digest = _digest_of(files) if files else ""
+        files = golden_files(golden / folder_name(source.name, options))
+        digest = group_digest({}, files) if files else ""
         groups |= {digest: files} if files else {}
     ran_by = [program.spyrec, program.digest, program.versions]
     key = _hash([case, source.digest, source.calls, digest, checks.max_executions, ran_by])
@@ -211,23 +241,20 @@ def _asked(checks: Checks) -> str:
 
 
 def _hash(content: JsonValue | list[object]) -> str:
-    return sha256(orjson.dumps(content)).hexdigest()[:_KEY_DIGITS]
+    """Return a hash that the order of members does not change."""
+    return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_KEY_DIGITS]
 
 
-def folder_name(graph: str, case: str) -> str:
-    """Return the name of a case's folder: what can stand in a path of the graph's name, and the case."""
+def folder_name(graph: str, options: Mapping[str, str]) -> str:
+    """Return the name of a bundle's folder: what can stand in a path of the graph's name, and a hash.
+
+    A bundle follows from graph and options alone: cases that differ in checks or seed have one.
+    """
     plain = "".join(char if (char.isalnum() and char.isascii()) or char in "-_." else "." for char in graph)
-    return f"{plain.strip('.')[-80:] or 'graph'}-{case[:12]}"
+    return f"{plain.strip('.')[-80:] or 'graph'}-{_hash([graph, options])[:12]}"
 
 
 def golden_files(folder: Path) -> dict[str, Path]:
     """Return the files of a golden bundle by relative path, none where there is none."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
     return {path.relative_to(folder).as_posix(): path for path in paths}
-
-
-def _digest_of(files: Mapping[str, Path]) -> str:
-    content = sha256(b"golden")
-    for name, path in files.items():
-        content.update(name.encode() + b"\0" + sha256(path.read_bytes()).digest())
-    return content.hexdigest()[:_KEY_DIGITS]

@@ -19,13 +19,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from spyrec.sweep.tasks import lack_of_the_machine
+
 if TYPE_CHECKING:
     from spyrec.sweep.tasks import Function
 
 LOAD, RUN = b"L", b"R"
-DONE, OUT_OF_MEMORY, FAILED = b"D", b"M", b"F"
+DONE, OUT_OF_MEMORY, FAILED, UNABLE = b"D", b"M", b"F", b"U"
 _LENGTH_BYTES = 8
-_LONGEST_MESSAGE = 2000
+_LONGEST_LINE = 200
+_LONGEST_MESSAGE = 1700
 
 
 def frame(kind: bytes, content: bytes) -> bytes:
@@ -89,12 +92,15 @@ def _answer(function: Function, payload: bytes, folder: Path) -> bytes:
     except MemoryError:
         return frame(OUT_OF_MEMORY, b"")
     except Exception as error:  # noqa: BLE001 -- whatever a task raises is its answer
-        return frame(FAILED, _told(error))
+        lack = lack_of_the_machine(error)
+        return frame(FAILED, _told(error)) if lack is None else frame(UNABLE, lack.encode())
 
 
 def _told(error: Exception) -> bytes:
-    lines = traceback.format_exception(error)
-    return "".join(lines)[-_LONGEST_MESSAGE:].encode("utf-8", "replace")
+    """Return the error in a line, and the end of its traceback."""
+    line = " ".join(f"{type(error).__name__}: {error}"[:_LONGEST_LINE].split())
+    lines = "".join(traceback.format_exception(error))
+    return f"{line}\n{lines[-_LONGEST_MESSAGE:]}".encode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Generator
@@ -17,6 +18,7 @@ ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx|inproc)://[^\s/]+(/.*)?")
 
 _CONNECT_SECONDS = 10.0
 _PATIENCE_SECONDS = 300.0
+_TALKING = ("distributed.client", "distributed.core", "distributed.comm.tcp", "tornado.application")
 
 
 class Cluster(Protocol):
@@ -44,8 +46,11 @@ class Scheduler:
         if self.address.startswith("tls://") and not has_certificates():
             fact = f'"{self.address}" is encrypted, and Dask\'s configuration names no certificate of the client'
             raise refuse("SPY0841", fact, hint="see docs/sweep.md: distributed.comm.tls.client")
+        module = distributed()
+        for name in _TALKING:
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost, and found again, the engine says
         try:
-            return distributed().Client(
+            return module.Client(
                 self.address,
                 timeout=_CONNECT_SECONDS,
                 set_as_default=False,

@@ -25,8 +25,8 @@ class Verdict(Enum):
 
     NEW = "new"
     GONE = "gone"
-    UNFINISHED = "unfinished"
-    """It has no row yet, and had one."""
+    UNFINISHED = "not run or gone"
+    """It had a row and has none, in results that lack rows."""
 
 
 FAILING = (Verdict.WORSE, Verdict.BROKEN)
@@ -50,12 +50,12 @@ class Change:
 
 
 def changes(
-    before: Iterable[Row], after: Iterable[Row], tolerance: float = 0.0, missing: frozenset[str] = frozenset()
+    before: Iterable[Row], after: Iterable[Row], tolerance: float = 0.0, *, is_unfinished: bool = False
 ) -> list[Change]:
     """Return what has changed, in the order of the cases after, those that are gone at the end.
 
     Cases are the same where graph's name, options, checks and seed are.  ``tolerance``: the share by which a figure may
-    grow and is not worse.  ``missing``: cases that ``after`` has still to run.
+    grow and is not worse.  ``is_unfinished``: whether ``after`` has still cases to run.
     """
     old = {row.case: row for row in before}
     found: list[Change] = []
@@ -67,7 +67,7 @@ def changes(
             found.append(change)
     for case, row in old.items():
         if case not in known:
-            verdict = Verdict.UNFINISHED if case in missing else Verdict.GONE
+            verdict = Verdict.UNFINISHED if is_unfinished else Verdict.GONE
             found.append(Change(verdict, row, None, verdict.value))
     return found
 

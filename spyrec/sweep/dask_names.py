@@ -36,8 +36,17 @@ class Client(Protocol):
     status: str
     dashboard_link: str
 
-    def submit(self, function: Callable[..., bytes], *arguments: object, key: str, pure: bool, retries: int) -> Future:
-        """Hand a call to the scheduler."""
+    def submit(  # noqa: PLR0913 -- Dask's own
+        self,
+        function: Callable[..., bytes],
+        *arguments: object,
+        key: str,
+        pure: bool,
+        retries: int,
+        workers: Sequence[str] | None = None,
+        allow_other_workers: bool = False,
+    ) -> Future:
+        """Hand a call to the scheduler, for some workers alone or, as long as they are there, rather than others."""
         ...
 
     def gather(self, futures: Sequence[Future], errors: str) -> Sequence[bytes]:

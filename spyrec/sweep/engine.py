@@ -28,9 +28,20 @@ from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.packed_files import pack
 from spyrec.sweep.batches import MOST_TASKS, BatchSizes
 from spyrec.sweep.clusters import Cluster
-from spyrec.sweep.dask_names import Future
+from spyrec.sweep.dask_names import Client, Future
 from spyrec.sweep.tasks import End, Files, Limits, Outcome, Task
-from spyrec.sweep.worker import BEGUN, ENDED, PROGRAM, RESULTS, Batch, begun_by, has_ended, packed_as_is, run_batch
+from spyrec.sweep.worker import (
+    BEGUN,
+    ENDED,
+    PROGRAM,
+    RESULTS,
+    UNABLE,
+    Batch,
+    begun_by,
+    has_ended,
+    packed_as_is,
+    run_batch,
+)
 
 DEATHS = 2
 """Workers that die with a task before it is in quarantine."""
@@ -83,6 +94,8 @@ class Engine:
         self._run = secrets.token_hex(4)
         self._client = cluster.connect()
         self._threads = 0
+        self._workers: tuple[str, ...] = ()
+        self._unable: dict[str, str] = {}
         self._asked_at = 0.0
         self._source: Iterator[Task] = iter(())
         self._waiting: deque[Task] = deque()
@@ -118,8 +131,7 @@ class Engine:
             sent.future.release()
         self._sent.clear()
         self._held.clear()
-        with suppress(OSError):
-            self._client.close(timeout=5)
+        _let_go(self._client, 5)
 
     def add(self, tasks: Iterable[Task]) -> None:
         """Take tasks; of an iterator no more are drawn than can be sent soon."""
@@ -134,7 +146,7 @@ class Engine:
         """Yield outcomes until there is no task left; more may be added meanwhile, one for each key.
 
         Errors: SPY0841 the scheduler is lost and does not come back, or no worker comes; SPY0842 a worker cannot run
-        tasks of this program.
+        tasks of this program, or none has a disk with room.
         """
         while True:
             self._send()
@@ -182,7 +194,11 @@ class Engine:
         batch = Batch(name, topic, self._limits, self._program, contents)
         digests = tuple(dict.fromkeys(digest for item in tasks for digest in item.files))
         groups = [self._group(digest) for digest in digests]
-        future = self._client.submit(run_batch, batch.text(), digests, *groups, key=name, pure=False, retries=0)
+        able = [item for item in self._workers if item not in self._unable] if self._unable else None
+        future = self._client.submit(
+            run_batch, batch.text(), digests, *groups, key=name, pure=False, retries=0,
+            workers=able or None, allow_other_workers=bool(able),
+        )  # fmt: skip
         self._sent[name] = _Sent(tasks, name, topic, future)
         back = self._back
         future.add_done_callback(lambda done: back.put(done.key))
@@ -237,11 +253,28 @@ class Engine:
             return
         self._unstarted = 0
         results = cast("Sequence[tuple[str, str, Mapping[str, JsonValue] | None, str, float]]", answer[RESULTS])
-        self._sizes.learn(len(results), sum(item[4] for item in results))
+        if results:
+            self._sizes.learn(len(results), sum(item[4] for item in results))
         tasks = {task.key: task for task in sent.tasks}
         for key, end, result, detail, seconds in results:
             self._deaths.pop(key, None)
-            yield Outcome(tasks[key], End(end), result, detail, seconds, str(answer.get("worker", "")))
+            yield Outcome(tasks.pop(key), End(end), result, detail, seconds, str(answer.get("worker", "")))
+        if UNABLE in answer:
+            self._set_aside(str(answer["worker"]), str(answer[UNABLE])[:200], list(tasks.values()))
+
+    def _set_aside(self, worker: str, lack: str, tasks: Sequence[Task]) -> None:
+        """Give the tasks that a worker could not run, for something that its machine lacks, to others.
+
+        Errors: SPY0842 there are no others.
+        """
+        if worker not in self._unable:
+            self._notice(f"worker {worker} cannot run cases: {lack}")
+        self._unable[worker] = lack
+        self._ask_for_workers()  # one may have come since
+        if self._unable.keys() >= set(self._workers):
+            hint = "make room on the workers, and give the same command again"
+            raise refuse("SPY0842", f"no worker can run cases: {lack}", hint=hint)
+        self._waiting.extendleft(reversed(tasks))
 
     def _answer(self, sent: _Sent) -> Mapping[str, object]:
         (found,) = self._client.gather([sent.future], errors="raise")
@@ -281,8 +314,7 @@ class Engine:
             return
         deadline = now + self._cluster.patience_seconds
         while True:
-            with suppress(OSError):
-                self._threads = sum(self._client.nthreads().values())
+            self._ask_for_workers()
             self._asked_at = time.monotonic()
             if self._threads or self._client.status != "running":
                 return
@@ -291,10 +323,14 @@ class Engine:
                 raise refuse("SPY0841", fact, hint="start workers: dask worker ADDRESS")
             time.sleep(0.1)
 
+    def _ask_for_workers(self) -> None:
+        with suppress(OSError):
+            threads = self._client.nthreads()
+            self._threads, self._workers = sum(threads.values()), tuple(threads)
+
     def _connect_again(self) -> None:
         self._notice("the scheduler is lost; looking for it again")
-        with suppress(OSError):
-            self._client.close(timeout=1)
+        _let_go(self._client, 1)
         deadline = time.monotonic() + self._cluster.patience_seconds
         while True:
             try:
@@ -312,6 +348,13 @@ class Engine:
 
     def _send_again(self, sent: _Sent) -> None:
         self._waiting.extendleft(reversed(sent.tasks))
+
+
+def _let_go(client: Client, seconds: float) -> None:
+    """Close a connection, which may be broken: it would try again where it is no longer held, for 20 s, and be loud."""
+    with suppress(OSError):
+        client.close(timeout=seconds)
+    client.status = "closed"
 
 
 def _no_files(digest: str) -> Files:

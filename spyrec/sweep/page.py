@@ -30,7 +30,7 @@ td.n{text-align:right;font-variant-numeric:tabular-nums}.bad{color:#c33}.wide{ov
 """
 
 Links = Mapping[str, str]
-"""Path of a bundle's report, relative to the page, by case."""
+"""Path of a bundle's report, relative to the page, by the name of the bundle's folder."""
 
 
 def write_bundle_reports(results: ResultSet, page: Path) -> Links:
@@ -44,8 +44,8 @@ def write_bundle_reports(results: ResultSet, page: Path) -> Links:
 
     found: dict[str, str] = {}
     for row in results.rows:
-        bundle = results.folder / BUNDLES / folder_name(row.graph, row.case)
-        if not bundle.is_dir() or row.case in found:
+        bundle = results.folder / BUNDLES / folder_name(row.graph, row.options)
+        if not bundle.is_dir() or bundle.name in found:
             continue
         target = bundle.parent / f"{bundle.name}.html"
         try:
@@ -53,7 +53,7 @@ def write_bundle_reports(results: ResultSet, page: Path) -> Links:
         except SpyrecError:
             continue
         write_file(target, REPORT, content.encode())
-        found[row.case] = os.path.relpath(target.resolve(), page.resolve().parent)
+        found[bundle.name] = os.path.relpath(target.resolve(), page.resolve().parent)
     return found
 
 
@@ -107,7 +107,10 @@ def _table(summary: Summary, links: Links) -> str:
     best = {row.key for rows in by_graph(summary.results.rows).values() if len(rows) > 1 for row in front(rows)}
     names = "".join(f"<th>{name}" for name in _NUMBERS)
     lines = [f"<tr><th>case<th>status{names}<th>front<th>code</tr>"]
-    lines += [_line(row, links.get(row.case), row.key in best) for row in summary.results.rows[:MOST_ROWS]]
+    lines += [
+        _line(row, links.get(folder_name(row.graph, row.options)), row.key in best)
+        for row in summary.results.rows[:MOST_ROWS]
+    ]
     left = len(summary.results.rows) - MOST_ROWS
     beyond = f"<p>{left} more rows are in the files of the results.</p>" if left > 0 else ""
     return f"<h2>Cases</h2><div class=wide><table>{''.join(lines)}</table></div>{beyond}"

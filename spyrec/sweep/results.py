@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
@@ -59,12 +59,11 @@ class Results:
         """Open the directory, or make it.  Errors: SPY0844 that is not possible, SPY0845 it is damaged."""
         self.folder = folder
         self._file = -1
+        self._makes_folder = not folder.exists()
+        self._makes_rows = not (folder / ROWS_FILE).exists()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / INDEX_FILE).exists() and not _OWN.issuperset(item.name for item in folder.iterdir()):
-                fact = "the directory holds other things than results of a sweep"
-                raise refuse(UNWRITABLE, fact, Location(str(folder)), hint="name a new directory")
-            refuse_unwritable(folder / INDEX_FILE, RESULTS)
+            self._refuse_other_things()
             self._file = os.open(folder / ROWS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             self._lock()
         except OSError as error:
@@ -75,9 +74,16 @@ class Results:
             raise
         self.rows: dict[str, Row] = {}
         self._size_bytes = 0
-        for row, end in _rows_in(folder / ROWS_FILE):
-            self.rows[row.key] = row
-            self._size_bytes = end
+        try:
+            for row, end in _rows_in(folder / ROWS_FILE):
+                self.rows[row.key] = row
+                self._size_bytes = end
+        except OSError as error:
+            self.close()
+            raise _unwritable(folder / ROWS_FILE, error) from None
+        except SpyrecError:
+            self.close()
+            raise
         self._truncate()
         self._synced_at = time.monotonic()
 
@@ -91,6 +97,11 @@ class Results:
         """Write which cases the sweep has.  Errors: SPY0844."""
         content = orjson.dumps({"format": RESULTS_FORMAT, **_without_format(_INDEX.write(Index(name, tuple(keys))))})
         write_file(self.folder / INDEX_FILE, RESULTS, content + b"\n")
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Have no rows of these cases; of those on the disk the ones that are written later count."""
+        for key in keys:
+            self.rows.pop(key, None)
 
     def append(self, row: Row) -> None:
         """Write a row, of a key that has none.  Errors: SPY0844; the rows before it are kept then."""
@@ -128,12 +139,35 @@ class Results:
         return self.folder / BUNDLES / name
 
     def close(self) -> None:
-        """Let another sweep write here."""
+        """Let another sweep write here; nothing is left of one that was not begun."""
         if self._file >= 0:
+            if self._makes_rows and not (self.folder / INDEX_FILE).exists() and not os.fstat(self._file).st_size:
+                self._leave_nothing()
             with suppress(OSError):  # what cannot be synced was said, or is said by who writes next
                 self.sync()
             os.close(self._file)
             self._file = -1
+
+    def _refuse_other_things(self) -> None:
+        """Refuse a directory that no sweep has made."""
+        index = self.folder / INDEX_FILE
+        is_ours = _OWN.issuperset(item.name for item in self.folder.iterdir())
+        if index.exists():
+            try:
+                refuse_unwritable(index, RESULTS)
+                is_ours = True
+            except SpyrecError:  # which tells of an option that a sweep has not
+                is_ours = False
+        if not is_ours:
+            fact = "the directory holds other things than results of a sweep"
+            raise refuse(UNWRITABLE, fact, Location(str(self.folder)), hint="name a new directory")
+
+    def _leave_nothing(self) -> None:
+        """Take away what the constructor made; a folder that holds something stays."""
+        with suppress(OSError):
+            (self.folder / ROWS_FILE).unlink()
+            if self._makes_folder:
+                self.folder.rmdir()
 
     def _lock(self) -> None:
         try:

@@ -14,7 +14,7 @@ from typing import cast
 from spyrec.bundle.atomic_directory import atomic_directory
 from spyrec.bundle.paths import is_inside
 from spyrec.dataclass import dataclass
-from spyrec.diagnostics import Location
+from spyrec.diagnostics import Location, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.files.json_records import WrongForm
 from spyrec.files.packed_files import DamagedPackError, PackedFiles
@@ -24,9 +24,9 @@ from spyrec.sweep.cases import Case, cases_of, folder_name, this_program
 from spyrec.sweep.clusters import Cluster
 from spyrec.sweep.engine import Engine
 from spyrec.sweep.results import MODELS, Results
-from spyrec.sweep.rows import CRASHED, DIED, OUT_OF_MEMORY, QUARANTINED, ROW, TIMED_OUT, Row
-from spyrec.sweep.settings import SweepFile
-from spyrec.sweep.sources import sources_of
+from spyrec.sweep.rows import CRASHED, DIED, OK, OUT_OF_MEMORY, QUARANTINED, ROW, TIMED_OUT, WRONG, Row
+from spyrec.sweep.settings import CODE, CaseLimits, SweepFile
+from spyrec.sweep.sources import group_content, sources_of
 from spyrec.sweep.tasks import End, Limits, Outcome
 
 _STATUSES = {
@@ -37,6 +37,7 @@ _STATUSES = {
     End.QUARANTINED: QUARANTINED,
 }
 _LONGEST_MESSAGE = 2000
+_LIMITS = CaseLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Plan:
 def planned(settings: SweepFile, file: Path, results: Results) -> Plan:
     """Return the plan of a sweep file; models that it names are imported into the results.
 
-    Errors: SPY0843 what the file names is not there; as :func:`spyrec.sweep.cases.combinations`.
+    Errors: SPY0843 what the file names is not there, there is no case, or there are too many; as
+    :func:`spyrec.sweep.cases.combinations`.
     """
     base, place = file.parent, Location(str(file))
     sources = sources_of(settings.graphs, base, results.folder / MODELS, place)
@@ -64,7 +66,33 @@ def planned(settings: SweepFile, file: Path, results: Results) -> Plan:
     for case in cases_of(sources, settings, base, place, this_program()):
         found.setdefault(case.key, case)
     cases = tuple(found.values())
-    return Plan(settings, cases, tuple(case for case in cases if case.key not in results.rows))
+    if not cases:
+        raise refuse(CODE, "the sweep has no case", place.child("graphs"), hint="the lists that it names hold no call")
+    left = tuple(case for case in cases if not _has_row(case, settings, results))
+    results.forget(case.key for case in left)
+    return Plan(settings, cases, left)
+
+
+def _has_row(case: Case, settings: SweepFile, results: Results) -> bool:
+    """Whether there is nothing to run.
+
+    A row that another limit might change does not count, nor one whose bundle is wanted and is not there.
+    """
+    row = results.rows.get(case.key)
+    if row is None:
+        return False
+    limit = _limit_of(row.status, settings.limits)
+    if limit is not None and row.message != limit:
+        return False
+    kept = {"all": (OK, WRONG), "wrong": (WRONG,)}.get(settings.keep.bundles, ())
+    return row.status not in kept or results.bundle_folder(folder_name(row.graph, row.options)).is_dir()
+
+
+def _limit_of(status: str, limits: CaseLimits) -> str | None:
+    """Return the limit that a status tells of, in words; ``None`` for one that tells of none."""
+    if status == TIMED_OUT:
+        return f"longer than {limits.seconds:g} s"
+    return f"more than {limits.memory_mib} MiB" if status == OUT_OF_MEMORY else None
 
 
 def run_sweep(
@@ -85,14 +113,14 @@ def run_sweep(
     groups = {digest: files for case in plan.cases for digest, files in case.groups.items()}
 
     def files_of(digest: str) -> Mapping[str, bytes]:
-        return {name: path.read_bytes() for name, path in groups[digest].items()}
+        return group_content(digest, groups[digest])
 
     program = this_program().digest
     count, wrong = count_of("cases", len(left)), 0
     with Engine(cluster, limits, files=files_of, program=program, notice=notice) as engine:
-        notice(f"{len(left)} cases; Dask's dashboard: {engine.dashboard}")
+        notice(f"{len(left)} case{'s'[: len(left) != 1]}; Dask's dashboard: {engine.dashboard}")
         for outcome in engine.run(case.task() for case in left.values()):
-            row = row_of(left[outcome.task.key], outcome)
+            row = row_of(left[outcome.task.key], outcome, plan.settings.limits)
             _keep_bundle(left[outcome.task.key], outcome, results)
             results.append(row)
             wrong += not row.is_good
@@ -104,16 +132,17 @@ def run_sweep(
     results.sync()
 
 
-def row_of(case: Case, outcome: Outcome) -> Row:
-    """Return the row of a case from how its task has ended."""
+def row_of(case: Case, outcome: Outcome, limits: CaseLimits = _LIMITS) -> Row:
+    """Return the row of a case from how its task has ended, within the limits that it had."""
     beside: dict[str, JsonValue] = {
         "seconds": round(outcome.seconds, 6),
         "worker": outcome.worker,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if outcome.end is not End.DONE or outcome.result is None:
-        message = outcome.detail.strip()[-_LONGEST_MESSAGE:] or None
-        return _with(case.row, {"status": _STATUSES[outcome.end], "message": message, **beside})
+        status = _STATUSES[outcome.end]
+        message = _limit_of(status, limits) or outcome.detail.strip()[:_LONGEST_MESSAGE] or None
+        return _with(case.row, {"status": status, "message": message, **beside})
     facts = cast("Mapping[str, JsonValue]", outcome.result[FACTS])
     seconds = cast("Mapping[str, float]", outcome.result.get(SECONDS, {}))
     try:
@@ -133,7 +162,7 @@ def _keep_bundle(case: Case, outcome: Outcome, results: Results) -> None:
     text = None if outcome.result is None else outcome.result.get(BUNDLE)
     if not isinstance(text, str):
         return
-    target = results.bundle_folder(folder_name(case.row.graph, case.row.case))
+    target = results.bundle_folder(folder_name(case.row.graph, case.row.options))
     target.parent.mkdir(exist_ok=True)
     try:
         files = dict(PackedFiles(b64decode(text, validate=True)))

@@ -149,6 +149,8 @@ def read_settings(path: Path) -> SweepFile:
     place = Location(str(path))
     try:
         text = content.decode()
+        if text.startswith("\ufeff"):
+            raise refuse(CODE, "the file begins with a byte order mark", place, hint="save it as UTF-8 without one")
         data = cast("object", tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise refuse(CODE, f"the file is not UTF-8 at byte {error.start}", place) from None
@@ -160,6 +162,7 @@ def read_settings(path: Path) -> SweepFile:
     except WrongForm as error:
         raise SpyrecError(listed(_told(item, place) for item in error.problems)) from None
     _refuse_two_kinds(found.graphs, place)
+    _refuse_keys_of_other_kinds(found.graphs, place)
     _refuse_unknown_sanitizers(found.checks.sanitize, place.child("checks", "sanitize"))
     return found
 
@@ -210,6 +213,20 @@ def _refuse_two_kinds(graphs: Sequence[Graphs], place: Location) -> None:
             fact = f"graphs are of one kind, and these are {' and '.join(kinds) or 'of none'}"
             hint = "give files, models or calls; several [[graphs]] may stand one after the other"
             raise refuse(CODE, fact, place.child("graphs", number), hint=hint)
+
+
+_ONLY_OF = {"dtype": "models", "dims": "models", "max_elements": "calls", "only": "calls"}
+
+
+def _refuse_keys_of_other_kinds(graphs: Sequence[Graphs], place: Location) -> None:
+    """Refuse what would change nothing."""
+    default = Graphs()
+    for number, item in enumerate(graphs):
+        for key, kind in _ONLY_OF.items():
+            if not getattr(item, kind) and getattr(item, key) != getattr(default, key):
+                own = next(name for name in ("files", "models", "calls") if getattr(item, name))
+                at = place.child("graphs", number, key)
+                raise refuse(CODE, f'"{key}" is of graphs that are {kind}, and these are {own}', at)
 
 
 def _refuse_unknown_sanitizers(text: str, place: Location) -> None:

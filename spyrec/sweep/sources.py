@@ -18,6 +18,7 @@ from spyrec.bundle.paths import is_inside
 from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Diagnostic, Location, SpyrecError, refuse
 from spyrec.diagnostics.json_reading import JsonValue
+from spyrec.diagnostics.near_names import one_of
 from spyrec.files.reading import read_at_most
 from spyrec.sweep.settings import CODE, Graphs
 
@@ -52,8 +53,8 @@ class Source:
 def sources_of(graphs: Sequence[Graphs], base: Path, models: Path, place: Location) -> Iterator[Source]:
     """Yield the graphs of a sweep file in ``base``; imported models are written below ``models``, once.
 
-    Errors: SPY0843 a pattern that matches nothing, a list that is none.  A model that cannot be imported is a source
-    with its refusal.
+    Errors: SPY0843 a pattern that matches nothing, a list that is none, a function that no list has.  A model that
+    cannot be imported is a source with its refusal.
     """
     for number, item in enumerate(graphs):
         at = place.child("graphs", number)
@@ -61,8 +62,13 @@ def sources_of(graphs: Sequence[Graphs], base: Path, models: Path, place: Locati
             yield graph_source(_shown(path, base), "file", path)
         for path in _matching(item.models, base, at.child("models")):
             yield _model_source(_shown(path, base), path, item, models)
+        functions: set[str] = set()
         for path in _matching(item.calls, base, at.child("calls")):
-            yield from _call_sources(_shown(path, base), path, item)
+            yield from _call_sources(_shown(path, base), path, item, functions)
+        for index, name in enumerate(item.only):
+            if name not in functions:
+                hint = one_of(name, sorted(functions), "their functions are")
+                raise refuse(CODE, f'no list has a call of "{name[:200]}"', at.child("only", index), hint=hint)
 
 
 def _matching(patterns: Sequence[str], base: Path, place: Location) -> Iterator[Path]:
@@ -80,10 +86,9 @@ def _matching(patterns: Sequence[str], base: Path, place: Location) -> Iterator[
 
 
 def _shown(path: Path, base: Path) -> str:
-    """Return a path as it stands from the sweep file, without its ending."""
+    """Return a path as it stands from the sweep file; .json goes without saying."""
     shown = os.path.relpath(path, base)
-    shown = str(path) if shown.startswith("..") else shown
-    return str(Path(shown).with_suffix(""))
+    return (str(path) if shown.startswith("..") else shown).removesuffix(".json")
 
 
 def _content(path: Path) -> bytes:
@@ -97,14 +102,33 @@ def graph_source(name: str, kind: str, path: Path) -> Source:
     """Return the source of a graph file, with the files of its constants."""
     text = _content(path)
     beside = _files_beside(text, path.parent)
-    content = sha256(text)
-    for file, at in beside.items():
-        content.update(b"\0" + file.encode() + b"\0" + sha256(_content(at)).digest())
-    digest = content.hexdigest()[:32]
+    digest = group_digest({path.name: text}, beside)
     if not beside and len(text) <= MOST_INLINE_BYTES:
         with suppress(UnicodeDecodeError):  # what is no text is refused where it is read
             return Source(name, kind, digest, {"text": text.decode(), "file": path.name})
     return Source(name, kind, digest, {"group": digest, "file": path.name}, {path.name: path, **beside})
+
+
+def group_digest(contents: Mapping[str, bytes], files: Mapping[str, Path] | None = None) -> str:
+    """Return the hash of a group of files by name: of contents, and of files that are read one after the other."""
+    found = {name: sha256(content).digest() for name, content in contents.items()}
+    found |= {name: sha256(_content(path)).digest() for name, path in (files or {}).items()}
+    content = sha256(b"".join(name.encode() + b"\0" + found[name] for name in sorted(found)))
+    return content.hexdigest()[:32]
+
+
+def group_content(digest: str, files: Mapping[str, Path]) -> dict[str, bytes]:
+    """Return the files of a group as they were when the sweep was planned.  Errors: SPY0843 one is another now."""
+    first = next(iter(files.values()))
+    try:
+        found = {name: _content(path) for name, path in files.items()}
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise refuse(CODE, f"a file of the sweep cannot be read any more: {reason}", Location(str(first))) from None
+    if group_digest(found) != digest:
+        fact = "the files of this graph have changed since the sweep was planned"
+        raise refuse(CODE, fact, Location(str(first)), hint="give the same command again: what has its row is kept")
+    return found
 
 
 def _files_beside(text: bytes, folder: Path) -> dict[str, Path]:
@@ -159,8 +183,11 @@ def _imported(path: Path, item: Graphs) -> ImportedModel:
     return settled(source, weights, cast("ImportDType", item.dtype))
 
 
-def _call_sources(name: str, path: Path, item: Graphs) -> Iterator[Source]:
-    """Yield the distinct calls of a list, as they are once scaled down: those that scale to the same are one."""
+def _call_sources(name: str, path: Path, item: Graphs, functions: set[str]) -> Iterator[Source]:
+    """Yield the distinct calls of a list, as they are once scaled down: those that scale to the same are one.
+
+    The names of all its functions are added to ``functions``.
+    """
     from spyrec.sweep.model_calls.cases import Case, entries_of, read_case
     from spyrec.sweep.model_calls.scale import scaled_or_same
     from spyrec.sweep.model_calls.signatures import public_name
@@ -168,6 +195,7 @@ def _call_sources(name: str, path: Path, item: Graphs) -> Iterator[Source]:
     forms: dict[Case, tuple[JsonValue, Counter[str]]] = {}
     for number, entry in enumerate(entries_of(path)):
         case, models = read_case(entry, Location(str(path), f"/{number}"))
+        functions.add(public_name(case.op))
         if not item.only or public_name(case.op) in item.only:
             _, calls = forms.setdefault(scaled_or_same(case, item.max_elements), (entry, Counter()))
             calls.update(models)

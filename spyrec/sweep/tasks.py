@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -16,6 +17,27 @@ digest of each group of them; it returns a JSON object as bytes.  It is a pure f
 
 Files: TypeAlias = Mapping[str, bytes]
 """Files that tasks need, by plain name."""
+
+
+_OF_THE_MACHINE = frozenset({
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE,
+})  # fmt: skip
+
+
+class UnableError(Exception):
+    """The worker lacks something, a disk with room, say: that is nothing of the task's."""
+
+
+def lack_of_the_machine(error: BaseException) -> str | None:
+    """Return what a machine lacked where an error, or one that it followed from, is of that kind."""
+    known: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in known:
+        if isinstance(found, OSError) and found.errno in _OF_THE_MACHINE:
+            return (found.strerror or str(found)).lower()
+        known.add(id(found))
+        found = found.__cause__ or found.__context__
+    return None
 
 
 @dataclass(frozen=True, slots=True)

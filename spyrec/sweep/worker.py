@@ -1,8 +1,9 @@
 """What a Dask worker does with a batch of tasks: JSON bytes in, JSON bytes out, each task in the child process.
 
 Before it begins it asks the scheduler whether anybody has begun this batch before, and notes that it begins, and at the
-end that it has ended.  Dask hands what a dead worker had to the next one, results that were not fetched too; here that
-is an answer, and the client decides what becomes of the tasks.
+end that it has ended.  Where the machine lacks something it says so, and what it could not run goes to others.  Dask
+hands what a dead worker had to the next one, results that were not fetched too; here that is an answer, and the client
+decides what becomes of the tasks.
 So a task that kills workers cannot wander through all of them, whatever the scheduler's own settings are.
 """
 
@@ -22,13 +23,13 @@ from spyrec.dataclass import dataclass
 from spyrec.files.packed_files import DamagedPackError, PackedFiles
 from spyrec.sweep.case_process import Answer, CaseProcess
 from spyrec.sweep.dask_names import DaskWorker, distributed, waited_for
-from spyrec.sweep.tasks import End, Limits
+from spyrec.sweep.tasks import End, Limits, UnableError, lack_of_the_machine
 
 FOLDER = "spyrec-sweep"
 Events = Sequence[tuple[float, Mapping[str, str]]]
 """What is noted under a topic, each with its time."""
 
-BEGUN, ENDED, RESULTS, PROGRAM = "begun", "ended", "results", "program"
+BEGUN, ENDED, RESULTS, PROGRAM, UNABLE = "begun", "ended", "results", "program", "unable"
 
 
 class _Held(threading.local):
@@ -102,15 +103,19 @@ def run_batch(text: bytes, digests: Sequence[str], *packed: bytes) -> bytes:
     differing = _other_program(cast("str", batch[PROGRAM]))
     if differing is not None:
         return orjson.dumps({PROGRAM: differing})
-    folder = _folder_of(worker)
-    for digest, content in zip(digests, packed, strict=True):
-        _place(folder, digest, content)
-    seconds, memory_bytes = cast("tuple[float, int]", batch["limits"])
-    process = _held.process_for(folder, Limits(seconds, memory_bytes))
-    tasks = cast("Sequence[tuple[str, str, object]]", batch["tasks"])
-    results = list(_run(process, tasks))
+    answer: dict[str, object] = {RESULTS: [], "worker": worker.address}
+    try:
+        folder = _folder_of(worker)
+        for digest, content in zip(digests, packed, strict=True):
+            _place(folder, digest, content)
+        seconds, memory_bytes = cast("tuple[float, int]", batch["limits"])
+        process = _held.process_for(folder, Limits(seconds, memory_bytes))
+        for result in _run(process, cast("Sequence[tuple[str, str, object]]", batch["tasks"])):
+            cast("list[object]", answer[RESULTS]).append(result)
+    except (OSError, UnableError) as error:
+        answer[UNABLE] = lack_of_the_machine(error) or str(error)
     worker.log_event(topic, {"batch": name, ENDED: worker.address})  # it arrives before the result does
-    return orjson.dumps({RESULTS: results, "worker": worker.address})
+    return orjson.dumps(answer)
 
 
 def _run(process: CaseProcess, tasks: Sequence[tuple[str, str, object]]) -> Iterator[object]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -29,6 +31,10 @@ def act(payload: bytes, _: Path) -> bytes:
             bytearray(1 << 36)
         case "raise":
             raise ValueError("no good")
+        case "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        case "full here":
+            _fail_on_the_first_worker(Path(asked["path"]))
         case "no json":
             return b"{"
         case "wait":
@@ -45,6 +51,18 @@ def _count(path: Path) -> int:
         before = len(file.read())
         file.write("x")
     return before
+
+
+def _fail_on_the_first_worker(path: Path) -> None:
+    """Find no room, wrapped as a writer of files does, on whichever worker comes here first."""
+    with suppress(FileExistsError), path.open("x") as file:
+        file.write(str(os.getppid()))
+    time.sleep(0.05)  # so that the other worker has something to do, too
+    if path.read_text() == str(os.getppid()):
+        try:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            raise ValueError("the output cannot be written") from None
 
 
 def _wait(path: Path) -> None:

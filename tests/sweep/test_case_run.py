@@ -21,8 +21,8 @@ from spyrec.sweep.case_run import changed, run_case
 from spyrec.sweep.cases import Case, Program, cases_of, folder_name
 from spyrec.sweep.parquet import require_arrow
 from spyrec.sweep.run import row_of
-from spyrec.sweep.settings import read_settings
-from spyrec.sweep.sources import sources_of
+from spyrec.sweep.settings import CaseLimits, read_settings
+from spyrec.sweep.sources import group_content, sources_of
 from spyrec.sweep.summary import by_model
 from spyrec.sweep.tasks import End, Outcome
 
@@ -182,10 +182,10 @@ def test_a_wrong_number_is_a_row_with_its_output(tmp_path: Path, monkeypatch: py
 def test_a_bundle_is_held_against_the_golden_one_of_its_name(tmp_path: Path) -> None:
     write_graph(tmp_path)
     rest = '[checks]\ngolden = "golden"\n'
+    (tmp_path / "golden").mkdir()
     (case,) = sweep(tmp_path, rest)
     assert ran(case, tmp_path)["facts"]["message"] == "there is no golden bundle of this case"
-    golden = tmp_path / "golden" / folder_name(case.row.graph, case.row.case)
-    golden.parent.mkdir()
+    golden = tmp_path / "golden" / folder_name(case.row.graph, case.row.options)
     spyrec.compile(str(tmp_path / "small.json")).save(golden)
     (same,) = sweep(tmp_path, rest)
     assert ran(same, tmp_path)["facts"]["status"] == "ok"
@@ -239,13 +239,64 @@ def test_a_pattern_that_matches_nothing_is_refused_at_its_place(tmp_path: Path, 
     assert found.location.pointer == "/graphs/0/files/0"
 
 
+@pytest.mark.parametrize(
+    ("rest", "graphs", "pointer"),
+    [
+        ('[checks]\ngolden = "gone"\n', 'files = ["small.json"]', "/checks/golden"),
+        ("", 'calls = ["calls.json"]\nonly = ["exp", "splt"]', "/graphs/0/only/1"),
+        ("[grid]\ndims.A = [1, 2]\ncores = [1, 2]\n[checks]\nrun=true\nseeds = [1, 2, 3]", 'files = ["*"]', "/graphs"),
+        ("[grid]\ncores = [1, 2, 3]\ncorrection_slots = [1, 2, 3, 4]\n", 'files = ["small.json"]', "/grid"),
+    ],
+)  # fmt: skip
+def test_what_leaves_cases_out_or_makes_too_many_is_refused_at_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str, graphs: str, pointer: str
+) -> None:
+    monkeypatch.setattr("spyrec.sweep.cases.MOST_CASES", 11)
+    write_graph(tmp_path)
+    x = {"shape": [4], "dtype": "float16"}
+    (tmp_path / "calls.json").write_text(json.dumps([{"op": "torch.exp", "inputs": [x], "models": {"a": 3}}]))
+    with pytest.raises(SpyrecError) as caught:
+        sweep(tmp_path, rest, graphs)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.location and found.location.pointer) == ("SPY0843", pointer)
+    assert found.advice is not None
+
+
+def test_files_that_change_after_the_plan_are_not_sent_under_their_old_hash(tmp_path: Path) -> None:
+    write_graph(tmp_path)
+    (case,) = sweep(tmp_path)
+    ((digest, files),) = case.groups.items()
+    assert set(group_content(digest, files)) == {"small.json", "weights/w.npy"}
+    np.save(tmp_path / "weights" / "w.npy", np.ones(64, np.float16))
+    with pytest.raises(SpyrecError, match=r"SPY0843.*have changed"):
+        group_content(digest, files)
+    (tmp_path / "weights" / "w.npy").unlink()
+    with pytest.raises(SpyrecError, match=r"SPY0843.*cannot be read any more"):
+        group_content(digest, files)
+
+
+def test_two_forms_of_a_model_are_two_graphs(tmp_path: Path) -> None:
+    for name in ("m.pt2", "m.onnx"):
+        (tmp_path / name).write_bytes(b"PK")
+    first, other = sweep(tmp_path, "", 'models = ["m.*"]')
+    assert (first.row.graph, other.row.graph) == ("m.onnx", "m.pt2")
+    assert first.row.case != other.row.case
+
+
+def test_the_order_of_dims_is_no_part_of_a_case(tmp_path: Path) -> None:
+    write_graph(tmp_path)
+    keys = {sweep(tmp_path, f"[grid]\n{dims}\n")[0].key for dims in ("dims = {A=[4], B=[8]}", "dims = {B=[8], A=[4]}")}
+    assert len(keys) == 1
+
+
 @pytest.mark.parametrize("end", [end for end in End if end is not End.DONE])
 def test_every_end_of_a_task_is_a_status_of_its_row(tmp_path: Path, end: End) -> None:
     write_graph(tmp_path)
     (case,) = sweep(tmp_path)
-    row = row_of(case, Outcome(case.task(), end, None, "why", 1.0, "here"))
+    row = row_of(case, Outcome(case.task(), end, None, "why", 1.0, "here"), CaseLimits(9.5, 512))
     assert row.status == ("crashed" if end is End.FAILED else end.value)
-    assert (row.message, row.is_good) == ("why", False)
+    limit = {End.TIMED_OUT: "longer than 9.5 s", End.OUT_OF_MEMORY: "more than 512 MiB"}
+    assert (row.message, row.is_good) == (limit.get(end, "why"), False)
 
 
 def test_what_a_worker_answers_is_checked_as_a_strangers(tmp_path: Path) -> None:

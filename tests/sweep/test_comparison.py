@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from spyrec.sweep.batches import AIM_SECONDS, MOST_TASKS, BatchSizes
+from spyrec.sweep.cases import folder_name
 from spyrec.sweep.comparison import Verdict, changes, counts_line, is_failing
 from spyrec.sweep.fronts import figures_of, front
 from spyrec.sweep.page import page_of
@@ -124,7 +125,7 @@ def test_names_cannot_break_the_page() -> None:
     bad = '</script><img src="x" onerror="alert(1)">\u202e'
     rows = [row(1, graph=bad, status="wrong", message=bad), row(2, 2.0, graph=bad), row(3, 1.0, 200, graph=bad)]
     found = Summary(results(rows), tuple(changes([row(1, graph=bad)], rows)), bad)
-    text = page_of(found, {rows[0].case: 'a b/"x".html'})
+    text = page_of(found, {folder_name(bad, rows[0].options): 'a b/"x".html'})
     assert "<img" not in text
     assert "\u202e" not in text
     assert 'href="a%20b/%22x%22.html"' in text

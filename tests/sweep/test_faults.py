@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import signal
@@ -107,6 +108,27 @@ def test_a_result_that_is_lost_with_its_worker_counts_against_no_case(
     assert ends(outcomes) == {"nothing-0": End.DONE}
     assert len(killed) == 2
     assert said == []
+
+
+def test_what_a_worker_has_no_room_for_is_run_by_another(cluster: Scheduler, tmp_path: Path) -> None:
+    client = cluster.connect()
+    while len(client.nthreads()) < 2:  # one that died in another test is on its way
+        time.sleep(0.05)
+    client.close(timeout=5)
+    tasks = [task(number, "full here", tmp_path / "first") for number in range(12)]
+    outcomes, said = run(cluster, tasks)
+    assert Counter(ends(outcomes).values()) == {End.DONE: 12}
+    workers = {cast("Mapping[str, object]", item.result)["worker"] for item in outcomes}
+    assert len(workers) == 1
+    assert str(workers.pop()) != (tmp_path / "first").read_text()
+    assert [line.partition(" cannot run cases: ")[2] for line in said] == ["no space left on device"]
+
+
+def test_where_no_worker_has_room_the_sweep_says_so_and_keeps_what_it_has(cluster: Scheduler) -> None:
+    found: list[Outcome] = []
+    with Engine(cluster, LIMITS) as engine, pytest.raises(SpyrecError, match=r"SPY0842.*no space left"):
+        found.extend(engine.run([task(0), *(task(number, "full") for number in range(4))]))
+    assert ends(found) == {"nothing-0": End.DONE}
 
 
 def test_a_worker_that_dies_once_takes_no_case_with_it(cluster: Scheduler, tmp_path: Path) -> None:
@@ -262,7 +284,9 @@ def _worker(address: str, folder: Path) -> AbstractContextManager[subprocess.Pop
     return _process("dask_worker", address, "--no-nanny", "--nthreads", "1", "--local-directory", str(folder))
 
 
-def test_a_scheduler_that_restarts_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_restarts_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("spyrec.sweep.clusters._CONNECT_SECONDS", 30.0)
     port = _free_port()
     address = f"tcp://127.0.0.1:{port}"
@@ -285,3 +309,6 @@ def test_a_scheduler_that_restarts_loses_nothing(tmp_path: Path, monkeypatch: py
             found += list(outcomes)
     assert Counter(ends(found).values()) == {End.DONE: 10}
     assert any("the scheduler is lost" in line for line in said)
+    assert [item.name for item in caplog.records if item.levelno >= logging.ERROR] == [], (
+        "Dask adds no words of its own"
+    )

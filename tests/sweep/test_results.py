@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,6 +126,31 @@ def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(SpyrecError) as caught:
         Results(tmp_path / "file")
     assert codes(caught) == ["SPY0844"]
+
+
+def test_what_was_not_begun_leaves_nothing_of_its_own(tmp_path: Path) -> None:
+    with Results(tmp_path / "new"):
+        assert (tmp_path / "new" / "rows.jsonl").exists()
+    assert list(tmp_path.iterdir()) == []
+    for content in (b"", b"{\n", b"torn"):  # somebody's, with no list of cases beside them
+        (tmp_path / "rows.jsonl").write_bytes(content)
+        with suppress(SpyrecError), Results(tmp_path):
+            pass
+        assert (tmp_path / "rows.jsonl").exists()
+        assert content != b"{\n" or (tmp_path / "rows.jsonl").read_bytes() == content
+
+
+def test_what_only_looks_like_results_is_one_diagnostic(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.jsonl")
+    with pytest.raises(SpyrecError, match="no regular file") as caught:
+        Results(tmp_path)
+    assert codes(caught) == ["SPY0844"]
+    (tmp_path / "rows.jsonl").unlink()
+    (tmp_path / "sweep.json").write_text('{"mine": true}')
+    with pytest.raises(SpyrecError, match="other things") as caught:
+        Results(tmp_path)
+    assert codes(caught) == ["SPY0844"]
+    assert [path.name for path in tmp_path.iterdir()] == ["sweep.json"]
 
 
 @pytest.mark.parametrize(

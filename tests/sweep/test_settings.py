@@ -47,6 +47,9 @@ def test_what_a_file_leaves_out_has_its_default(tmp_path: Path) -> None:
         (HEAD + "graphs = []\n", ["/graphs"], "at least 1"),
         (HEAD + "[[graphs]]\n", ["/graphs/0"], "of none"),
         (HEAD + '[[graphs]]\nfiles = ["a"]\ncalls = ["b"]\n', ["/graphs/0"], "files and calls"),
+        (HEAD + GRAPHS + "max_elements = 5\n", ["/graphs/0/max_elements"], "of graphs that are calls"),
+        (HEAD + GRAPHS + 'dims = { S = "8" }\n', ["/graphs/0/dims"], "of graphs that are models"),
+        (HEAD + '[[graphs]]\ncalls = ["a"]\ndtype = "keep"\n', ["/graphs/0/dtype"], "these are calls"),
         (GRAPHS, ["/format"], "missing"),
         ('format = "spyrec.sweep/2"\n' + GRAPHS, ["/format"], "spyrec.sweep/2"),
     ],
@@ -66,6 +69,7 @@ def test_what_is_wrong_stands_at_its_place(tmp_path: Path, text: str, places: li
     [
         (HEAD + "[grid\n", 2, "expected ']'"),
         (HEAD + "a = 1\na = 2\n", 3, "overwrite"),
+        (b"\xef\xbb\xbf" + HEAD.encode(), None, "byte order mark"),
         (b"\xff", None, "UTF-8 at byte 0"),
         ("x = " + "[" * 100_000, None, "no TOML"),
         (b"#" * ((1 << 20) + 1), None, "at most 1048576 bytes"),

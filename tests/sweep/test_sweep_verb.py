@@ -174,12 +174,59 @@ def test_bundles_that_are_kept_are_linked_and_are_golden_for_the_next_sweep(
         assert "spyrec" in (folder / link).read_text()
     assert spyrec("sweep report results -o fronts.svg --format svg") == 0
     assert (folder / "fronts.svg").read_text().count("<circle") == 4
-    golden = short.replace("[checks]", '[checks]\ngolden = "results/bundles"')
+    golden = short.replace("[checks]", '[checks]\nrun = true\nseeds = [7, 8]\ngolden = "results/bundles"')
     (folder / "GOLDEN.toml").write_text(golden)
     capsys.readouterr()
-    assert spyrec(f"sweep GOLDEN.toml -o held --scheduler {address}") == 1
+    assert spyrec(f"sweep GOLDEN.toml -o held --scheduler {address}") == 0, "whatever the checks and seeds are"
     rows = read_results(folder / "held").rows
-    assert {row.message for row in rows} == {"there is no golden bundle of this case"}, "another check, another case"
+    assert [(row.status, row.differences) for row in rows] == [("ok", 0)] * 8
+    path = next((folder / "results" / "bundles").glob("*/sdsc_0.json"))
+    content = path.read_text()
+    path.write_text(content.replace("mul", "add"))
+    assert path.read_text() != content
+    capsys.readouterr()
+    assert spyrec(f"sweep GOLDEN.toml -o held --scheduler {address}") == 1
+    assert "6 of 8 cases have their rows from before" in capsys.readouterr().err, "what a golden bundle touches"
+
+
+def test_bundles_that_are_asked_for_later_come_then(
+    folder: Path, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert spyrec(f"sweep SWEEP.toml --scheduler {address}") == 1
+    (folder / "SWEEP.toml").write_text(SWEEP + '[keep]\nbundles = "all"\n')
+    for left in (8, 0):
+        capsys.readouterr()
+        assert spyrec(f"sweep SWEEP.toml --scheduler {address}") == 1
+        assert f"{16 - left} of 16 cases have their rows from before" in capsys.readouterr().err
+        assert len(list((folder / "results" / "bundles").iterdir())) == 4
+        assert [row.status for row in read_results(folder / "results").rows] == ["ok"] * 8 + ["refused"] * 8
+
+
+def test_a_row_stands_for_the_limit_that_it_tells_of(folder: Path) -> None:
+    file = folder / "SWEEP.toml"
+    with Results(folder / "results") as results:
+        plan = planned(read_settings(file), file, results)
+        ends = [End.TIMED_OUT, End.OUT_OF_MEMORY, End.DIED, End.QUARANTINED, *[End.FAILED] * 12]
+        results.begin("nightly", [case.key for case in plan.cases])
+        for case, end in zip(plan.cases, ends, strict=True):
+            results.append(row_of(case, Outcome(case.task(), end)))
+    for limits, left in [("", 0), ("seconds = 301", 1), ("memory_mib = 5000", 1), ("seconds = 1\nmemory_mib = 300", 2)]:
+        file.write_text(f"{SWEEP}\n[limits]\n{limits}\n")
+        with Results(folder / "results") as results:
+            assert len(planned(read_settings(file), file, results).left) == left, limits
+
+
+def test_a_gate_stays_shut_for_what_was_not_run(folder: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert spyrec(f"sweep SWEEP.toml -o old --scheduler {address}") == 1
+    (folder / "new").mkdir()
+    for name in ("sweep.json", "rows.jsonl"):
+        content = (folder / "old" / name).read_bytes()
+        (folder / "new" / name).write_bytes(content if name == "sweep.json" else content[: content.rindex(b'{"key"')])
+    capsys.readouterr()
+    assert spyrec("sweep report new --against old") == 1
+    said = capsys.readouterr().out
+    assert "1 not run" in said
+    assert "since old: 1 not run or gone" in said
 
 
 def test_a_sweep_is_held_against_the_one_before(folder: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,11 +290,18 @@ def test_a_case_that_kills_every_worker_is_a_row_and_the_sweep_ends(folder: Path
         ("sweep NONE.toml", 1, "SPY0843"),
         ("sweep report graphs", 1, "SPY0845"),
         ("sweep SWEEP.toml -o graphs", 1, "SPY0844"),
+        ("sweep POOR.toml", 1, "there is no file"),
+        ("sweep POOR.toml -o new/deep", 1, "there is no file"),
+        ("sweep EMPTY.toml", 1, "the sweep has no case"),
     ],
 )
 def test_wrong_command_lines_do_nothing(
     folder: Path, command: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (folder / "POOR.toml").write_text(SWEEP.replace("graphs/*.json", "graphs/gone.json"))
+    (folder / "EMPTY.toml").write_text(SWEEP.replace('files = ["graphs/*.json"]', 'calls = ["none.json"]'))
+    (folder / "none.json").write_text("[]")
+    (folder / "new").mkdir()
     before = sorted(path.name for path in folder.rglob("*"))
     assert spyrec(command) == code
     assert said in capsys.readouterr().err

@@ -6,7 +6,7 @@ import itertools
 import json
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +26,7 @@ from spyrec.front import pipeline_options, read_source
 from spyrec.hardware.plan_record import PlanFigures
 from spyrec.options import CompileOptions, HostArray
 from spyrec.passes.choices import Choice, ChoiceKind, DivisionPin, LoopPin, OutsidePin, ValueLayoutPin, choices
-from spyrec.sweep.clusters import cluster_at
+from spyrec.sweep.clusters import Scheduler, cluster_at
 from spyrec.sweep.tuning.patch import patch_of, patched
 from spyrec.sweep.tuning.search import BATCH, Budget, Evaluate, Search, Space
 from spyrec.sweep.tuning.trial import Score, measured_us, run_trial
@@ -308,13 +308,20 @@ def test_a_tuned_graph_is_never_slower_and_takes_the_time_that_is_told(
 # --- workers ---
 
 
-def test_one_worker_and_two_find_the_same(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[Scheduler]:
+    with cluster_at("local", 2) as found:
+        yield found
+
+
+def test_one_worker_and_two_find_the_same(tmp_path: Path, two_workers: Scheduler) -> None:
     path = written(tmp_path, TURNED)
     results: list[Tuned] = []
-    for workers in (1, 2):
-        tuner = Tuner(path, Settings(OPTIONS, trials=16, seed=7))
-        with cluster_at("local", workers) as cluster, tuner.on(cluster, lambda _: None) as evaluate:
-            results.append(tuner.run(evaluate))
+    with cluster_at("local", 1) as one_worker:
+        for cluster in (one_worker, two_workers):
+            tuner = Tuner(path, Settings(OPTIONS, trials=16, seed=7))
+            with tuner.on(cluster, lambda _: None) as evaluate:
+                results.append(tuner.run(evaluate))
     assert results[0] == results[1]
     assert results[0] == tuned(tmp_path, TURNED, Settings(OPTIONS, trials=16, seed=7)), "this process is a third one"
 
@@ -382,9 +389,11 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return code, said.out, said.err
 
 
-def test_the_verb_tells_the_gain_and_writes_the_pins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_tells_the_gain_and_writes_the_pins(
+    tmp_path: Path, two_workers: Scheduler, capsys: pytest.CaptureFixture[str]
+) -> None:
     path, out = written(tmp_path, SOFTMAX), tmp_path / "tuned.json"
-    words = [str(path), "-o", str(out), "--trials", "20", "--cores", "4", "--workers", "1", "--json"]
+    words = [str(path), "-o", str(out), "--trials", "20", "--cores", "4", "--scheduler", two_workers.address, "--json"]
     code, said, _ = run(capsys, *words)
     assert code == 0
     told = json.loads(said)
@@ -419,10 +428,12 @@ def test_what_is_wrong_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert said in errors, (words, errors)
 
 
-def test_a_measuring_command_that_fails_ends_the_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_measuring_command_that_fails_ends_the_search(
+    tmp_path: Path, two_workers: Scheduler, capsys: pytest.CaptureFixture[str]
+) -> None:
     measure = shlex.join(command("raise SystemExit('no card')"))
     out = tmp_path / "tuned.json"
-    words = (str(written(tmp_path, CHAIN)), "-o", str(out), "--measure", measure, "--workers", "1")
+    words = (str(written(tmp_path, CHAIN)), "-o", str(out), "--measure", measure, "--scheduler", two_workers.address)
     code, said, errors = run(capsys, *words)
     assert (code, said, errors.count("error[")) == (1, "", 1)
     assert "SPY0847" in errors
@@ -430,7 +441,7 @@ def test_a_measuring_command_that_fails_ends_the_search(tmp_path: Path, capsys: 
     assert not out.exists()
 
 
-def test_constants_in_files_keep_the_tuned_graph_beside_them(tmp_path: Path) -> None:
+def test_constants_in_files_keep_the_tuned_graph_beside_them(tmp_path: Path, two_workers: Scheduler) -> None:
     import numpy as np
 
     np.save(tmp_path / "w.npy", np.ones((256,), np.float16))
@@ -443,7 +454,7 @@ def test_constants_in_files_keep_the_tuned_graph_beside_them(tmp_path: Path) -> 
     with pytest.raises(SpyrecError, match="SPY0848"):
         Tuner(path, Settings(OPTIONS), tmp_path / "other" / "tuned.json")
     tuner = Tuner(path, Settings(OPTIONS, trials=4), tmp_path / "tuned.json")
-    with cluster_at("local", 1) as cluster, tuner.on(cluster, lambda _: None) as evaluate:
+    with tuner.on(two_workers, lambda _: None) as evaluate:
         assert tuner.run(evaluate).planner.us > 0
 
 

@@ -68,14 +68,15 @@ COMPARING: dict[str, Code] = {
     "SPY0842": Code(
         "workers that cannot run the cases",
         "A worker runs a case with its own spyrec: it needs the one that plans the sweep, with the same sources "
-        "and the same Python. It has another one, or does not begin what it is given. What was found until then is "
-        "kept.",
+        "and the same Python. It has another one, does not begin what it is given, or has no room on its disk, and no "
+        "other worker has. What was found until then is kept.",
         hint="install spyrec[sweep] in the same version on the workers",
     ),
     "SPY0843": Code(
         "wrong sweep file",
         "A sweep is a TOML file of the form spyrec.sweep/1. A key is unknown or missing, a value is of another type or "
-        "out of range, or what is named is not there. docs/sweep.md describes the form, spyrec schema sweep prints it.",
+        "out of range, what is named is not there or has changed while the sweep ran, or there are more than 4,194,304 "
+        "cases. docs/sweep.md describes the form, spyrec schema sweep prints it.",
         hint="docs/sweep.md has an example",
     ),
     "SPY0844": Code(
