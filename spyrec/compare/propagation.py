@@ -266,7 +266,7 @@ def _of_corners(step: Step, errors: Errors) -> Floats:
     """Any function that the host computes: the largest change where the operands are off by their errors.
 
     It is exact where the function is monotone in each operand, and an estimate elsewhere, which is why it is doubled
-    there where operands go both ways.
+    there where operands go both ways.  Where a pole lies within the error there is no bound.
     """
     worst = np.zeros(step.result.shape)
     if not any(error is not None and error.any() for error in errors):
@@ -285,6 +285,9 @@ def _of_corners(step: Step, errors: Errors) -> Floats:
         except OpError:  # an index that is off by its error names no element: the device may refuse
             return np.full(step.result.shape, np.inf)
         np.maximum(worst, absolute_difference(changed, step.result), out=worst)
+    if step.definition.poles is not None:
+        value = step.value(0).astype(np.float64, copy=False)
+        worst[np.abs(step.definition.poles(value) - value) <= present(errors, 0)] = np.inf
     return 2.0 * worst if step.result.dtype.kind == "f" else worst
 
 

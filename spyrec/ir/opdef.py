@@ -250,6 +250,7 @@ class OpDef:
     does, before anything is computed: that of its result, of a question its operands' common one.
     ``roundings``: how far its results may be off where it is made of others that round, ``None`` where these move,
     choose or contract, and their own bounds are the op's.
+    ``poles``: of a function of one operand, its pole that is nearest to each number, in float64.
     ``exact_with``: an attribute with which, where it is given, the op states 0 roundings.
     ``complete`` fills in attribute defaults that depend on the operand types; the reader calls it.
     ``samples`` are (operand types, attributes) on which the catalogue tests run the op.
@@ -280,6 +281,7 @@ class OpDef:
     is_promoted: bool = False
     roundings: Roundings | None = None
     exact_with: str | None = None
+    poles: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]] | None = None
     is_public: bool = True
     samples: tuple[Sample, ...] = field(default=())
 

@@ -23,7 +23,7 @@ from spyrec.ir.opdef import (
     Sample,
     register,
 )
-from spyrec.ir.operands import common_dtype, function_dtype, present, tensor
+from spyrec.ir.operands import Floats, common_dtype, function_dtype, present, tensor
 from spyrec.ir.shapes import broadcast, broadcast_axes
 from spyrec.ir.types import TensorType
 
@@ -39,8 +39,8 @@ class PointwiseRules:
     """What distinguishes one such op from the next.
 
     ``formats``: what the ops of its decomposition take; the host computes what has another format, and all of an op
-    that states none.  ``host_when``, ``complete``, ``roundings``: as in
-    :class:`OpDef`.
+    that states none.  ``host_when``, ``complete``, ``roundings``, ``poles``: as
+    in :class:`OpDef`.
     """
 
     infer: InferRule
@@ -49,6 +49,7 @@ class PointwiseRules:
     host_when: HostRule | None = None
     complete: Callable[[OperandTypes, Attributes], Attributes] | None = None
     roundings: Roundings | None = None
+    poles: Callable[[Floats], Floats] | None = None
 
 
 def define_pointwise(  # noqa: PLR0913 - the fields of a row, in order
@@ -75,6 +76,7 @@ def define_pointwise(  # noqa: PLR0913 - the fields of a row, in order
             complete=rules.complete,
             is_promoted=True,
             roundings=rules.roundings,
+            poles=rules.poles,
             samples=samples,
         )
     )

@@ -343,6 +343,25 @@ def test_a_quotient_of_what_was_rounded_may_be_the_next_whole_number(op: str, at
     assert run.check["z"].ok
 
 
+def test_a_tangent_whose_pole_lies_within_the_error_has_no_bound() -> None:
+    """tan of squares that the device rounds: wherever the pole is nearer than the rounding (a find of a campaign)."""
+    x = np.arange(0x3C00, 0x4F00, 2, dtype=np.uint16).view(np.float16)  # from 1 to 28
+    squares = x.astype(np.float64) ** 2
+    distance = np.abs((np.floor(squares / np.pi) + 0.5) * np.pi - squares)
+    is_near = distance < ROUNDOFF["float16"] * squares
+    nodes = [{"name": "square", "op": "mul", "inputs": ["x", "x"]}, {"name": "y", "op": "tan", "inputs": ["square"]}]
+    kinds = [{"name": "x", "shape": list(x.shape), "dtype": "float16"}]
+    graph = {"format": "spyrec.graph/1", "name": "g", "inputs": kinds, "nodes": nodes, "outputs": ["y"]}
+    run = spyrec.run(spyrec.compile(graph), {"x": x}, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    assert run.check["y"].ok, run.check["y"].worst
+    assert 0 < is_near.sum() <= run.check["y"].element_count - run.check["y"].bounded_elements < len(x) / 4
+    wrong = run.outputs["y"].copy()
+    (far,) = np.nonzero(distance > 0.5)
+    wrong[far[0]] *= np.float16(1.25)
+    assert check_outputs(read_graph_data(graph), {"x": x}, {"y": wrong})["y"].failed_elements == 1
+
+
 NAN_READ_BY_THE_HOST: list[tuple[str, dict[str, JsonValue], int]] = [
     ("argmax", {"dim": 0}, 1),
     ("argmin", {"dim": 0}, 1),

@@ -23,13 +23,19 @@ _SAMPLES = tuple(
 )
 
 
-def _define(name: str, summary: str, function: Callable[[Floats], Floats]) -> None:
+def _define(
+    name: str, summary: str, function: Callable[[Floats], Floats], poles: Callable[[Floats], Floats] | None = None
+) -> None:
     def reference(operands: Sequence[Array | None], _: Attributes) -> tuple[Array, ...]:
         return (function(floats(operands)),)
 
-    define_pointwise(name, summary, ONE, PointwiseRules(function_result, reference), _SAMPLES)
+    define_pointwise(name, summary, ONE, PointwiseRules(function_result, reference, poles=poles), _SAMPLES)
+
+
+def _tangent_poles(x: Floats) -> Floats:
+    return (np.floor(x / np.pi) + 0.5) * np.pi
 
 
 _define("sin", "sine of x in radians", np.sin)
 _define("cos", "cosine of x in radians", np.cos)
-_define("tan", "tangent of x in radians", np.tan)
+_define("tan", "tangent of x in radians", np.tan, _tangent_poles)
