@@ -53,20 +53,22 @@ class ValueBound:
     bound: Floats
 
 
-def bound_outputs(
+def bound_outputs(  # noqa: PLR0913 -- a run, and how its graph became the device's
     graph: Graph,
     inputs: Mapping[str, Array],
     load_constant: LoadConstant,
     numerics: str,
     source: Graph | None = None,
+    tiles: Mapping[str, tuple[int, ...]] | None = None,
 ) -> tuple[ValueBound, ...]:
     """Return the bounds of the outputs of a device graph, in the order of ``graph.outputs``.
 
     ``inputs`` are host arrays in the graph's dtypes; ``numerics`` is ``dl16``, ``ieee`` or ``f32``.  ``source``: the
     graph that was decomposed; what became of an op of it is held to the roundings that the op states (D185), under
     ``dl16`` alone: constants inside of operations are DLFloat16 under the others, too, and stated roundings theirs.
+    ``tiles``: of sums that a launch makes of parts, by result, the shape of one part's first operand (:func:`tiled`).
     """
-    walk = _Walk(graph, inputs, load_constant, numerics)
+    walk = _Walk(graph, inputs, load_constant, numerics, tiles or {})
     if source is not None and numerics == "dl16":
         walk.hold(source)
     with np.errstate(all="ignore"):
@@ -76,11 +78,38 @@ def bound_outputs(
         return tuple(ValueBound(track.exact, track.device, np.asarray(track.bound())) for track in tracks)
 
 
+def tiled(compiled: Graph, graph: Graph) -> dict[str, tuple[int, ...]]:
+    """Return what a launch sums in parts: results with the shape that their first operand was compiled for.
+
+    ``graph``: the same device graph at the shapes of the launch.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    was = {node.output: node for node in compiled.nodes}
+    for node in graph.nodes:
+        other, kind = was.get(node.output), catalogue()[node.op].kind
+        if other is None or kind not in {OpKind.REDUCTION, OpKind.CONTRACTION}:
+            continue
+        name, small = node.inputs[0], other.inputs[0]
+        if isinstance(name, str) and isinstance(small, str):
+            whole, part = graph.type_of(name).shape, compiled.type_of(small).shape
+            if len(whole) == len(part) and whole != part:
+                found[node.output] = part
+    return found
+
+
 class _Walk:
     """One pass over the nodes; ``_tracks`` holds the live values."""
 
-    def __init__(self, graph: Graph, inputs: Mapping[str, Array], load_constant: LoadConstant, numerics: str) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Array],
+        load_constant: LoadConstant,
+        numerics: str,
+        tiles: Mapping[str, tuple[int, ...]],
+    ) -> None:
         self._graph = graph
+        self._tiles = tiles
         self._inputs = inputs
         self._load_constant = load_constant
         self._numerics = numerics
@@ -143,7 +172,10 @@ class _Walk:
         reason = host_reason(definition, self._types(node, definition), types, node.attributes)
         on_host = node.on_host or reason is not None
         for number, name in enumerate(node.outputs):
-            result = _NodeRun(definition, node, operands, types[number].dtype, self._numerics, index, number, on_host)
+            result = _NodeRun(
+                definition, node, operands, types[number].dtype, self._numerics, index, number, on_host,
+                self._tiles.get(name),
+            )  # fmt: skip
             track = result.track()
             self._tracks[name] = self._held_track(name, track) if name in self._held else track
         for name in {*names, *node.outputs}:
@@ -195,7 +227,10 @@ def store_error(storage: Storage, rule: ErrorRule, magnitudes: Floats) -> Floats
 
 @dataclass(frozen=True, slots=True)
 class _NodeRun:
-    """The evaluation of one result of a node; ``number`` of its results, ``index`` of the graph's nodes."""
+    """The evaluation of one result of a node; ``number`` of its results, ``index`` of the graph's nodes.
+
+    ``tile``: the shape of the first operand of each part that is stored before the parts are added up.
+    """
 
     definition: OpDef
     node: Node
@@ -205,6 +240,7 @@ class _NodeRun:
     index: int
     number: int = 0
     is_on_host: bool = False
+    tile: tuple[int, ...] | None = None
 
     def track(self) -> Track:
         """Return what is known of the result."""
@@ -227,10 +263,14 @@ class _NodeRun:
         else:
             simulation = simulation_of(self.definition, self.node.attributes, rule, step, self.dtype)
             unrounded, noise = simulation.run_with_partial_sums(devices)
+        parts = self._parts_error(step)
+        if parts is not None:
+            noise = parts if noise is None else noise + parts
         device = self._storage.rounded(as_wrapped(unrounded, self.dtype))
         samples = self._samples(simulation, rule, noise)
         statistical = self._statistical(step, device, samples, rule)
         worst, jump = self._worst_case(step, simulation, rule)
+        worst = worst if worst is None or parts is None else worst + parts
         if jump is not None:
             statistical = statistical + jump
         missed = None if samples is None else self._missed(step, rule, worst, statistical)
@@ -246,6 +286,31 @@ class _NodeRun:
             error = np.where(lost, np.inf, error)
             jump = np.where(lost, np.inf, 0.0 if jump is None else jump)
         return Track(step.result, device, self._storage, samples, error, jump)
+
+    def _parts_error(self, step: Step) -> Floats | None:
+        """Return what storing the parts of a sum may change, which are joined in float32; ``None`` without parts."""
+        if self.tile is None:
+            return None
+        first = step.value(0)
+        axes = range(first.ndim - 1, first.ndim) if self.definition.kind is OpKind.CONTRACTION else range(first.ndim)
+        error: Floats = np.zeros(step.result.shape)
+        for axis in axes:
+            extent, width = first.shape[axis], self.tile[axis]
+            reduced = step.apply(np.take(first, [0], axis), *self._beside(step, slice(0, 1)))
+            if extent == width or reduced.shape != step.result.shape:
+                continue  # a dim of the result: what is computed by itself is stored once
+            for start in range(0, extent, width):
+                cut = slice(start, start + width)
+                within = first[(slice(None),) * axis + (cut,)]
+                error = error + self._storage.rounding_error(np.abs(step.apply(within, *self._beside(step, cut))))
+        return error
+
+    def _beside(self, step: Step, cut: slice) -> tuple[Array | None, ...]:
+        """Return the other operands of a part: of a product the same stretch of its second."""
+        if self.definition.kind is not OpKind.CONTRACTION:
+            return step.values[1:]
+        second = step.value(1)
+        return (second[..., cut, :], *step.values[2:])
 
     @property
     def _storage(self) -> Storage:

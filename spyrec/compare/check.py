@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from spyrec.bundle.bundle_content import BundleContent
-from spyrec.compare.bounds import LoadConstant, bound_outputs
+from spyrec.compare.bounds import LoadConstant, bound_outputs, tiled
 from spyrec.compare.bundle_graph import graph_of_bundle
 from spyrec.compare.locate import locate_output
 from spyrec.compare.storage import Array, storage_of
@@ -42,12 +42,16 @@ def check_outputs(  # noqa: PLR0913 -- a run, and how it was compiled
     constants: LoadConstant | None = None,
     *,
     has_windows: bool = False,
+    compiled: Graph | None = None,
 ) -> dict[str, CheckReport]:
     """Compare each output of a run with the float64 reference of ``graph`` and return the verdicts in graph order.
 
     ``inputs`` and ``outputs`` are host arrays in the graph's dtypes and shapes, by name; ``numerics`` is what the run
     used; ``constants`` gives the numbers of the graph's constants, by default from where the graph says they are.
     ``has_windows``: pools and convolutions were compiled to the device's own operations where these have their forms.
+    ``compiled``: the graph at the shapes that a launch in tiles was compiled for; sums of several tiles are stored in
+    parts.
+
     What the host alone reads of bfloat16 is what it was given, and not the device's largest in its place: an element
     that is the graph's own number is right, too (D307).  A graph that a pass refuses raises what the pass raises.
     """
@@ -66,7 +70,8 @@ def check_outputs(  # noqa: PLR0913 -- a run, and how it was compiled
 
     inputs = {name: _held(array, graph.type_of(name).dtype, numerics) for name, array in inputs.items()}
     wanted = evaluate(graph, inputs, held)
-    bounds = bound_outputs(lowered, inputs, held, numerics, graph)
+    tiles = {} if compiled is None else tiled(rounding_graph(compiled, has_windows=has_windows), lowered)
+    bounds = bound_outputs(lowered, inputs, held, numerics, graph, tiles)
     merges_nan = any(storage_of(value.type.dtype, numerics).merges_nan for value in lowered.values.values())
     cases = {
         name: OutputCase(wanted[name], decode(outputs[name], graph.type_of(name).dtype), bound, dtype, numerics)
@@ -139,8 +144,13 @@ def check_tiled(
         hint = "run without the check, or check at the compiled shapes"
         fact = "the graph cannot be read at the shapes of this run"
         raise refuse("SPY0984", fact, notes=tuple(item.message for item in error.diagnostics), hint=hint) from error
+    compiled = None
+    if any(item.reduction is not None for item in bundle.manifest.tile_contracts.values()):
+        expected = expected_inputs(bundle.manifest)
+        compiled, _ = graph_of_bundle(bundle, shapes={item.name: item.shape for item in expected})
     load = constant_loader(bundle, graph, stored)
-    return check_outputs(graph, inputs, outputs, numerics, load, has_windows=_has_windows(bundle))
+    windows = _has_windows(bundle)
+    return check_outputs(graph, inputs, outputs, numerics, load, has_windows=windows, compiled=compiled)
 
 
 def _has_windows(bundle: BundleContent) -> bool:

@@ -13,6 +13,7 @@ import pytest
 import spyrec
 from spyrec.bundle.bundle import Bundle
 from spyrec.bundle.tile_contract import Combine, LoopKind, TileContract
+from spyrec.compare.check import check_tiled
 from spyrec.diagnostics import SpyrecError
 from spyrec.runtime import ExecutionPlan, SpyreTensor, launch_kernel
 from spyrec.runtime.errors import ShapeMismatch
@@ -93,6 +94,26 @@ def test_the_sum_of_parts_is_rounded_once() -> None:
     around = contract_of(bundle).reduction
     assert around is not None
     assert [item.dtype.value for item in around.accumulators] == ["float32"]
+
+
+@pytest.mark.parametrize("trips", [2, 3, 16])
+@pytest.mark.parametrize("form", ["product", "sum"])
+def test_the_check_knows_that_parts_are_stored_before_they_are_joined(form: str, trips: int) -> None:
+    """Parts of about 100 whose sum is about 1: what rounding them loses is no error, and ten times it is one."""
+    rng = np.random.default_rng(trips)
+    parts = np.resize([100.0, -100.0], trips) + np.arange(trips) % 2
+    rows = np.repeat(parts / 64, 64) + rng.uniform(-0.25, 0.25, 64 * trips)
+    inputs: Arrays = {"a": np.tile(rows.astype(np.float16), (64, 1)), "b": np.ones((64 * trips, 64), np.float16)}
+    if form == "sum":
+        inputs = {"x": np.ascontiguousarray(np.tile(rows.astype(np.float16)[:, None], (1, 128)))}
+    bundle = spyrec.compile(MATMUL if form == "product" else reducing("sum", 0), OPTIONS)
+    run = spyrec.run(bundle, inputs, spyrec.RunOptions(check=True))
+    assert run.check is not None
+    ((name, report),) = run.check.items()
+    assert report.ok, report.worst
+    wrong = run.outputs[name].copy()
+    wrong.reshape(-1)[5] += np.float16(10 * trips * 2.0**-3)
+    assert check_tiled(bundle, inputs, {name: wrong})[name].failed_elements == 1
 
 
 def test_the_programs_survive_the_directory_and_a_run_of_the_tile_itself(tmp_path: Path) -> None:
