@@ -131,10 +131,14 @@ def _hold(answer: Answer) -> None:
 def _is_at_step(graph: Graph, given: Mapping[str, Array], name: str, right: Array) -> bool:
     """Return whether inputs in whose last places of float64 one could differ give torch's numbers, too."""
     for factor in (1.0 - _NUDGE, 1.0 + _NUDGE):
-        moved = {item: array * factor if array.dtype.kind == "f" else array for item, array in given.items()}
+        moved = {item: _nudged(array, factor) for item, array in given.items()}
         if relative_error(evaluate(graph, moved)[name], right) <= _SAME:
             return True
     return False
+
+
+def _nudged(array: Array, factor: float) -> Array:
+    return array.astype(np.float64) * factor if array.dtype.kind == "f" else array
 
 
 def _as_given(array: Array, graph: Graph, name: str) -> Array:
