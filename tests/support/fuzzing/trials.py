@@ -284,7 +284,7 @@ def _badly_told(code: int, printed: str, command: Command, *, is_text: bool) -> 
         if message["code"] == _OUT_OF_MEMORY and command[0] != "run":
             return f"has not enough memory: {line[:200]}"
         errors += message["severity"] == "error"
-    if code and not errors and command[0] not in ("diff", "import", "run"):  # which say on stdout what differs
+    if code and not errors and command[0] not in ("diff", "import", "run", "sweep"):  # which say on stdout what differs
         return f"exit code {code} without an error"
     return "" if code or not errors else "exit code 0 with an error"
 
