@@ -15,7 +15,7 @@ from spyrec.bundle.device_program import DeviceProgram, ProgramFacts
 from spyrec.bundle.dynamic_sizes import largest_sizes
 from spyrec.bundle.json_cursor import MALFORMED, Cursor
 from spyrec.bundle.json_members import FLAG, TEXT, Member, Members, read_members, whole_number, written
-from spyrec.bundle.manifest import Argument, Manifest, PlanStep
+from spyrec.bundle.manifest import Manifest, PlanStep, baked_base
 from spyrec.bundle.program import ARGUMENT_PARAMETER, is_value_parameter
 from spyrec.bundle.superdsc_operands import read_format
 from spyrec.bundle.tile_contract import TileContract, programs_beside, strided_places
@@ -24,7 +24,7 @@ from spyrec.dataclass import dataclass
 from spyrec.diagnostics import Location, refuse
 from spyrec.diagnostics.json_reading import JsonValue
 from spyrec.hardware.dtypes import DeviceFormat
-from spyrec.hardware.target import SEGMENT_BYTES, STICK_BYTES
+from spyrec.hardware.target import STICK_BYTES
 
 NO_STRIDE_WORDS = "SPY0972"
 """Code of a program that a tile contract gives stick strides, and whose correction has no words for them."""
@@ -69,17 +69,6 @@ class ImageTable:
     pool_bytes: int
     value_maxima: Mapping[str, int]
     words: tuple[Word, ...]
-
-
-def baked_base(argument: Argument, index: int, step: PlanStep, *, is_only: bool) -> int:
-    """Return the device address of argument ``index`` in a program with baked addresses.
-
-    It lies in segment ``index``, or ``index + 1`` where the program has a pool; the only program of a plan (every
-    foreign bundle has one) states the addresses itself.
-    """
-    if is_only and argument.address is not None:
-        return argument.address
-    return (index + (1 if step.pool_bytes else 0)) * SEGMENT_BYTES
 
 
 class ImageTables:

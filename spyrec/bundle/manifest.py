@@ -27,7 +27,7 @@ from spyrec.files.json_form import (
 )
 from spyrec.hardware.dtypes import DeviceFormat, DType
 from spyrec.hardware.plan_record import PlanFigures, PlanOptions
-from spyrec.hardware.target import Target
+from spyrec.hardware.target import SEGMENT_BYTES, Target
 from spyrec.layout.symbolic_dim import SymbolicDim
 
 if TYPE_CHECKING:
@@ -144,6 +144,17 @@ class PlanStep:
         default_factory=dict[str, TripCount], metadata=omitted(Form(max_length=MAX_RANK, keys=NAME))
     )
     values: Mapping[str, int] = field(default_factory=dict[str, int], metadata=NOT_IN_FILE)
+
+
+def baked_base(argument: Argument, index: int, step: PlanStep, *, is_only: bool) -> int:
+    """Return the device address of argument ``index`` in a program with baked addresses.
+
+    It lies in segment ``index``, or ``index + 1`` where the program has a pool; the only program of a plan (every
+    foreign bundle has one) states the addresses itself.
+    """
+    if is_only and argument.address is not None:
+        return argument.address
+    return (index + (1 if step.pool_bytes else 0)) * SEGMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

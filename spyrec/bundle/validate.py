@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from spyrec.bundle.device_program import DeviceProgram, executes
 from spyrec.bundle.dynamic_sizes import refuse_shared
 from spyrec.bundle.json_cursor import attempt
-from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, Role, baked_base
 from spyrec.bundle.program import ARGUMENT_PARAMETER, InputArgument, SdscExecute, is_value_parameter
 from spyrec.bundle.program_scope import check_scope
 from spyrec.bundle.superdsc import SuperDsc
@@ -148,9 +148,6 @@ def _check_argument(item: Argument, place: Location, sink: DiagnosticSink) -> No
     if item.device_size[-1] != eps:
         fact = f"the last extent is {item.device_size[-1]}, a stick of {item.device_dtype.name} has {eps} elements"
         _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("device_size"))
-    if item.address is not None and item.address >= DATA_SEGMENTS * SEGMENT_BYTES:
-        fact = f"address {item.address} lies behind the {DATA_SEGMENTS} segments of {SEGMENT_BYTES} bytes"
-        _error(sink, CONTRADICTORY_MANIFEST, fact, place.child("address"))
     is_copied = item.role is not Role.INTERMEDIATE and item.arg_index is not None
     host_form = (item.shape, item.dtype, item.stride_map, item.dci if is_copied else item.shape)
     lacks = [part is None for part in host_form]
@@ -248,17 +245,25 @@ def check_program(program: DeviceProgram, manifest: Manifest | None, file: str, 
     for step in () if manifest is None else manifest.steps:
         if step.program == program.directory:
             check_parameters(program.program.parameters, step, where, sink)
-            if manifest is not None and len(manifest.plan) > 1:  # the only program of a plan states its addresses
-                _check_segments(program.program.parameters, step, where, sink)
+            if manifest is not None:
+                _check_segments(program.program.parameters, step, manifest, where, sink)
 
 
-def _check_segments(parameters: Sequence[InputArgument], step: PlanStep, where: Location, sink: DiagnosticSink) -> None:
-    """Check that arguments with baked addresses, which no parameter binds, have a segment each; errors SPY0634."""
+def _check_segments(
+    parameters: Sequence[InputArgument], step: PlanStep, manifest: Manifest, where: Location, sink: DiagnosticSink
+) -> None:
+    """Check that arguments with baked addresses, which no parameter binds, lie in a segment; errors SPY0634."""
     bound = {int(match[1]) for item in parameters if (match := ARGUMENT_PARAMETER.fullmatch(item.name))}
-    last = max(set(range(len(step.arguments))) - bound, default=-1) + (1 if step.pool_bytes else 0)
-    if last >= DATA_SEGMENTS:
-        fact = f"argument {last} of the program has no parameter, and no segment of the {DATA_SEGMENTS} that there are"
-        _error(sink, PARAMETERS, fact, where)
+    arguments = {item.name: item for item in manifest.arguments}
+    is_only = len(manifest.plan) == 1 and step in manifest.plan
+    for index, name in enumerate(step.arguments):
+        if index in bound or name not in arguments:
+            continue
+        base = baked_base(arguments[name], index, step, is_only=is_only)
+        if base >= DATA_SEGMENTS * SEGMENT_BYTES:
+            fact = f'argument {index}, "{name}", has no parameter, and lies behind the {DATA_SEGMENTS} segments'
+            _error(sink, PARAMETERS, fact, where)
+            return
 
 
 def _check_symbols(call: SdscExecute, dsc: SuperDsc, where: Location, sink: DiagnosticSink) -> None:

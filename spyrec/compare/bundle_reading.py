@@ -19,8 +19,7 @@ from spyrec.bundle.device_program import DeviceProgram
 from spyrec.bundle.dynamic_sizes import largest_sizes
 from spyrec.bundle.entry_directory import is_entries_directory
 from spyrec.bundle.foreign import manifest_of_table
-from spyrec.bundle.image_table import baked_base
-from spyrec.bundle.manifest import Argument, Manifest, PlanStep
+from spyrec.bundle.manifest import Argument, Manifest, PlanStep, baked_base
 from spyrec.bundle.manifest_json import read_foreign_table, read_manifest
 from spyrec.bundle.paths import MAX_JSON_BYTES, BundleFiles, read_whole
 from spyrec.bundle.program import ARGUMENT_PARAMETER, For, Program, Statement, is_value_parameter

@@ -441,7 +441,6 @@ MANIFEST_DAMAGES: list[tuple[tuple[str | int, ...], object, str]] = [
     (("arguments", 0, "stride_map"), [64, 4096], "SPY0611"),
     (("arguments", 0, "host_strides"), [1], "SPY0611"),
     (("arguments", 0, "shape"), [1024, 4095], "SPY0611"),
-    (("arguments", 0, "address"), 7 << 34, "SPY0611"),
     (("arguments", 0, "dci"), None, "SPY0611"),
     (("arguments", 0, "dci", "h2d"), "../t0.json", "SPY0603"),
     (("arguments", 0, "dci", "h2d"), "dci/t0.d2h.json", "SPY0611"),

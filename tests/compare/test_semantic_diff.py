@@ -306,10 +306,11 @@ def test_a_planted_change_is_one_line(bundles: Path, tmp_path: Path, item: Plant
 
 
 @examples(6)
-@given(st.integers(0, 1 << 30), st.sampled_from(PLANTED))
+@given(st.integers(0, 1 << 30), st.sampled_from([item for item in PLANTED if item.plant is not repeat_wrong]))
 def test_a_change_is_found_among_other_names(
     bundles: Path, tmp_path_factory: pytest.TempPathFactory, seed: int, item: Planted
 ) -> None:
+    """But for a repeated field: renumbering writes it anew."""
     folder = tmp_path_factory.mktemp("both")
     shutil.copytree(bundles / item.bundle, folder / "changed")
     item.plant(folder / "changed")
