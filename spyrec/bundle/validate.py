@@ -254,10 +254,14 @@ def _check_segments(
 ) -> None:
     """Check that arguments with baked addresses, which no parameter binds, lie in a segment; errors SPY0634."""
     bound = {int(match[1]) for item in parameters if (match := ARGUMENT_PARAMETER.fullmatch(item.name))}
+    unbound = [index for index in range(len(step.arguments)) if index not in bound]
+    if not unbound:  # symbolic addresses, as most programs have: the manifest is not looked through for each
+        return
     arguments = {item.name: item for item in manifest.arguments}
     is_only = len(manifest.plan) == 1 and step in manifest.plan
-    for index, name in enumerate(step.arguments):
-        if index in bound or name not in arguments:
+    for index in unbound:
+        name = step.arguments[index]
+        if name not in arguments:
             continue
         base = baked_base(arguments[name], index, step, is_only=is_only)
         if base >= DATA_SEGMENTS * SEGMENT_BYTES:

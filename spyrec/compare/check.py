@@ -73,10 +73,10 @@ def check_outputs(  # noqa: PLR0913 -- a run, and how it was compiled
     tiles = {} if compiled is None else tiled(rounding_graph(compiled, has_windows=has_windows), lowered)
     bounds = bound_outputs(lowered, inputs, held, numerics, graph, tiles)
     merges_nan = any(storage_of(value.type.dtype, numerics).merges_nan for value in lowered.values.values())
-    cases = {
-        name: OutputCase(wanted[name], decode(outputs[name], graph.type_of(name).dtype), bound, dtype, numerics)
-        for name, bound, dtype in zip(graph.outputs, bounds, [graph.type_of(name).dtype for name in graph.outputs])
-    }
+    cases: dict[str, OutputCase] = {}
+    for name, bound in zip(graph.outputs, bounds):
+        dtype = graph.type_of(name).dtype
+        cases[name] = OutputCase(wanted[name], decode(outputs[name], dtype), bound, dtype, numerics)
     reports = {name: case.report(merges_nan=merges_nan) for name, case in cases.items()}
     failing = [name for name, report in reports.items() if not report.ok]
     if failing and any(value.type.dtype is DType.BFLOAT16 for value in graph.values.values()):
