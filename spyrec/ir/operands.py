@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spyrec.hardware.dtypes import DType
-from spyrec.ir.numbers import HOST_DTYPES, fits, misfit
+from spyrec.ir.numbers import HOST_DTYPES, fits, holds, misfit
 from spyrec.ir.opdef import Array, Attributes, OperandTypes, OpError
 from spyrec.ir.types import TensorType
 
@@ -175,6 +175,13 @@ def widest_integer(dtypes: Sequence[DType]) -> DType:
 def _conflict(one: DType, other: DType, index: int) -> OpError:
     hint = f'convert one of them first: {{"op": "to", "attrs": {{"dtype": "{one.value}"}}}} is to({one.value})'
     return OpError("SPY0203", f"dtypes {one.value} and {other.value} meet in one op", hint=hint, operand=index)
+
+
+def require_held(name: str, number: float | bool, dtype: DType) -> None:
+    """Refuse the number of an attribute that places of a tensor of ``dtype`` cannot hold.  Errors: SPY0215."""
+    if not holds(number, dtype):
+        message = f"{name} {number} is no {dtype.value}: {misfit(number, dtype)}"
+        raise OpError("SPY0215", message, attribute=name)
 
 
 def require_same_dtype(operands: OperandTypes) -> DType:

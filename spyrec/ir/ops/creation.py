@@ -29,7 +29,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import array, tensor
+from spyrec.ir.operands import array, require_held, tensor
 from spyrec.ir.ops.movement import FullAttributes, full_type, full_values
 from spyrec.ir.samples import boolean, f16, i64
 from spyrec.ir.shapes import broadcast_axes
@@ -185,9 +185,7 @@ def _infer_linspace(_: OperandTypes, attributes: LinspaceAttributes) -> tuple[Te
         if not math.isfinite(number):
             fact = f"numbers from {attributes.start} to {attributes.end} have no distance"
             raise OpError("SPY0209", fact, attribute=name)
-        if not fits(number, attributes.dtype):
-            message = f"{name} {number} is no {attributes.dtype.value}: {misfit(number, attributes.dtype)}"
-            raise OpError("SPY0215", message, attribute=name)
+        require_held(name, number, attributes.dtype)
     return (TensorType((attributes.steps,), attributes.dtype),)
 
 

@@ -10,7 +10,7 @@ from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.hardware.dtypes import DType
 from spyrec.ir.attributes import NO_ATTRIBUTES, NoAttributes, Number, Sizes
-from spyrec.ir.numbers import HOST_DTYPES, holds, misfit
+from spyrec.ir.numbers import HOST_DTYPES
 from spyrec.ir.opdef import (
     Array,
     Attributes,
@@ -24,7 +24,7 @@ from spyrec.ir.opdef import (
     register,
     rule,
 )
-from spyrec.ir.operands import array, joined_dtype, joined_on_host, present, tensor
+from spyrec.ir.operands import array, joined_dtype, joined_on_host, present, require_held, tensor
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import broadcast_axes, normalize_dim, show
 from spyrec.ir.types import TensorType
@@ -282,9 +282,7 @@ def full_type(attributes: FullAttributes, number: str = "fill_value") -> TensorT
         fact = f"size {show(attributes.size)} holds an extent below 0"
         raise OpError("SPY0208", fact, hint="extents of a new tensor run from 0", attribute="size")
     dtype = attributes.dtype
-    if not holds(attributes.fill_value, dtype):
-        message = f"{number} {attributes.fill_value} is no {dtype.value}: {misfit(attributes.fill_value, dtype)}"
-        raise OpError("SPY0215", message, attribute=number)
+    require_held(number, attributes.fill_value, dtype)
     return TensorType(tuple(map(int, attributes.size)), dtype)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from spyrec.dataclass import dataclass
 from spyrec.device_ops.record import ANY_FORMAT
 from spyrec.ir.attributes import Number, Sizes
-from spyrec.ir.numbers import holds, misfit
 from spyrec.ir.opdef import Array, AxisSources, OpDef, OperandSpec, OperandTypes, OpError, OpKind, register, rule
-from spyrec.ir.operands import array, tensor
+from spyrec.ir.operands import array, require_held, tensor
 from spyrec.ir.samples import boolean, f16, f32, i64
 from spyrec.ir.shapes import show
 from spyrec.ir.types import TensorType
@@ -50,9 +49,8 @@ def _refuse_far(extent: int, dim: int, pair: tuple[int, int], mode: str) -> None
 def _infer(operands: OperandTypes, attributes: PadAttributes) -> tuple[TensorType, ...]:
     operand = tensor(operands)
     value = 0 if attributes.value is None else attributes.value
-    if attributes.mode == "constant" and not holds(value, operand.dtype):
-        message = f"value {value} is no {operand.dtype.value}: {misfit(value, operand.dtype)}"
-        raise OpError("SPY0215", message, attribute="value")
+    if attributes.mode == "constant":
+        require_held("value", value, operand.dtype)
     if attributes.mode != "constant" and attributes.value not in (None, 0):
         message = f"value {attributes.value} has no place in mode {attributes.mode}"
         raise OpError("SPY0209", message, attribute="value")
